@@ -161,18 +161,10 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        threshold, noise, budget, seed
-            As for the constructor; they must be those that the database was made with.  Without
-            threshold, noise and budget all are those of the database, which must exist.
+        `threshold`, `noise`, `budget` and `seed` must be those that the database was made with;
+        without the first three all are those of the database.
         """
         return cls._open(locals())
 

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
-    from radabound_fast.guards.declared.answers import (
-        DeclaredSearchAnswer,
-        DeclaredSearchAnswers,
-    )
+    from radabound_fast.guards.declared.answers import DeclaredSearchAnswer, DeclaredSearchAnswers
     from radabound_fast.guards.declared.search import DeclaredSearch
 
 SHOWN = 10  # models in a table
@@ -295,7 +292,7 @@ class Report(SearchReport):
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
             f"The best of {self._models} is {self._called}",
-            f"{self.metric} {score} {self._rows}",
+            f"{self.metric} {score}{self._rounded} {self._rows}",
             f"{place} {self.answers.terms.measure.where}{folds}",
             self.delta,
             f"however the search used {used}, if {first} and {unseen} "
@@ -304,9 +301,7 @@ class Report(SearchReport):
         if self.baseline is None:
             return text
         gain = self._compared(
-            best.to_dict(),
-            self.answers.terms.two_sided,
-            "fixed before any holdout score was seen",
+            best.to_dict(), self.answers.terms.two_sided, "fixed before any holdout score was seen"
         )
         return f"{text} {gain}"
 
@@ -338,6 +333,12 @@ class Report(SearchReport):
     def _shows(self) -> str | None:
         """All that the search sees of the holdout, where its keys are that."""
         return self.answers.terms.space.shows
+
+    @property
+    def _rounded(self) -> str:
+        """To what values are rounded, where they are."""
+        rounded = self.answers.terms.measure.rounded
+        return "" if rounded is None else f" (rounded to multiples of {rounded.step:g})"
 
     @property
     def _rows(self) -> str:
@@ -389,6 +390,7 @@ class Report(SearchReport):
             lows,
             highs,
             _best_so_far(answers),
+            numbers=answers.numbers if len(answers) < self.n_models else None,
             baseline=self.baseline,
             metric=self.metric,
             title=f"{self._models} {self._rows}",

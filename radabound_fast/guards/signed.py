@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_bool, check_count, check_fraction, counted
-from radabound_fast._kernels.guard import GuardCore, RadaBoundAnswer, SignedQueries, lay_out
+from radabound_fast._kernels.guard import (
+    GuardCore,
+    RadaBoundAnswer,
+    SignedQueries,
+    lay_out,
+    rounded_answer,
+)
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, pack_rows, sums_of_rows
 from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
@@ -20,6 +26,7 @@ from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
+from radabound_fast.guards.release import Release, described, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, checked_words, words_for
@@ -40,7 +47,14 @@ class SignedGuard(HaltingGuard, SignedQueries):
     """
 
     def __init__(
-        self, judged: Any, *, n_vectors: int, seed: int | None, signs: Signs, **rule: Any
+        self,
+        judged: Any,
+        *,
+        n_vectors: int,
+        seed: int | None,
+        signs: Signs,
+        release: Release,
+        **rule: Any,
     ) -> None:
         super().__init__(judged)
         self._check_metric()
@@ -49,14 +63,19 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if isinstance(self._holdout, Holdout):
             self._labels = self._holdout.labels
             self._rows = self._labels.rows
+        self.release: Release = release
+        self._rounded = rounding(release, self._holdout)
+        self._finishes = self._logs or self._rounded is not None
         self._units = units = Units.of(self._holdout.weighting)
         n_signs = self.n_samples if units is None else units.n_groups
         self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
-        self._rule = HaltingRule(*self._signs.shape[::-1], units=units, **rule)
+        self._rule = HaltingRule(
+            *self._signs.shape[::-1], units=units, rounded=self._rounded, **rule
+        )
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
-        self._core = GuardCore(
+        self._core = self._shared = GuardCore(
             self._signs.store,
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
@@ -69,8 +88,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 lay_out(nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False)
             )
         self._holdout.note_guard(None)
-
-    # ---- asking: `query` is compiled ---------------------------------------------------------
 
     @sealed
     def query_many(
@@ -119,8 +136,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     def _words_of(self, packed: PackedLosses) -> NDArray[np.uint64]:
         return words_for(packed, self.n_samples)
-
-    # ---- rows that are counted elsewhere ------------------------------------------------------
 
     def task(self) -> Task:
         """Return what workers need to count rows for this guard: small, and can be pickled.
@@ -210,10 +225,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
             return self._answered_nothing(halted=False)
         found = self._core.adopt(
             lay_out(
-                *partial.sums,
-                n_rows=n_rows,
-                unit_shift=shift,
-                largest=int(partial.totals.max()),
+                *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
             ),
             partial.totals,
             may_be_real=not partial.binary,
@@ -264,6 +276,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
             note_answers(self.kind, len(values), n_answered)
         if halted:
             self._note_halt(n_answered)
+        if self._rounded is not None:
+            values, complexities, complexity = self._rounded.of(values), None, np.nan
         return RadaBoundAnswers(
             values,
             binary=binary,
@@ -278,8 +292,13 @@ class SignedGuard(HaltingGuard, SignedQueries):
         found = self._core
         return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
 
-    def _log(self, answer: RadaBoundAnswer) -> None:
-        note_answer(self.kind, answer.number, answer.value)
+    def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
+        """The answer that is returned, which is logged."""
+        if self._rounded is not None:
+            answer = rounded_answer(self._rounded.of(answer.value), answer.number, self._rule)
+        if self._logs:
+            note_answer(self.kind, answer.number, answer.value)
+        return answer
 
     @property
     def bound(self) -> str:
@@ -298,19 +317,22 @@ class SignedGuard(HaltingGuard, SignedQueries):
         reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
         if not found.n_rows:
             reason = "the holdout cannot answer a first query"
-        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
-        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        # it covers the withheld query, of which it tells more than a rounded answer does
+        complexity = found.complexity if self._rounded is None else None
+        at = "" if complexity is None else f"at complexity {complexity:.6g} "
+        reason += (
+            f": {at}the bound {self.bound!r} does not vouch for an error of at most "
+            f"{self.epsilon:g}; this query is withheld"
+        )
         if not found.n_rows:
             reason += self.what_would_answer()
         raise HoldoutExhausted(
             reason,
             n_answered=found.n_rows,
-            complexity=found.complexity,
-            delta_prime=self._rule.delta_prime(found.complexity),
+            complexity=complexity,
+            delta_prime=None if complexity is None else self._rule.delta_prime(complexity),
             threshold=self.threshold,
         )
-
-    # ---- reading -------------------------------------------------------------------------
 
     @property
     def n_groups(self) -> int:
@@ -355,11 +377,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """The state, after what other processes have committed to the database."""
         self._core.refresh()
         return self._core
-
-    @property
-    def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        return self._core.halted
 
     @property
     def n_answered(self) -> int:
@@ -464,12 +481,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
 
-    # ---- what is kept on disk --------------------------------------------------------------
-
-    @property
-    def _shared(self) -> GuardCore:
-        return self._core
-
     def _parameters(self) -> dict[str, Any]:
         return {
             "n_samples": self.n_samples,
@@ -478,4 +489,5 @@ class SignedGuard(HaltingGuard, SignedQueries):
             "n_vectors": self.n_vectors,
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
+            "release": described(self.release),
         }

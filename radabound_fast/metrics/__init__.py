@@ -37,7 +37,7 @@ from ._choices import (
     as_choice,
     choice_of,
 )
-from ._measure import MeanLoss, Measure, measure_from
+from ._measure import MeanLoss, Measure
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import Truth, fingerprints_of
@@ -69,6 +69,5 @@ __all__ = [
     "as_choice",
     "choice_of",
     "fingerprints_of",
-    "measure_from",
     "roc_band",
 ]

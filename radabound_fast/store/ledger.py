@@ -124,8 +124,6 @@ class Ledger:
         """Read all of the file; ValueError if it is damaged anywhere."""
         self.stored()
 
-    # ---- what the kernel calls, under the guard's lock ---------------------------------------
-
     def read(self) -> Progress | None:
         """Return the state; None if it is what was last read or committed here.
 
@@ -164,8 +162,6 @@ class Ledger:
         """
         if self._transaction is None:
             self._rollback()
-
-    # ---- several calls in one transaction ----------------------------------------------------
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -228,8 +224,6 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""
         self._close()
-
-    # ---- statements --------------------------------------------------------------------------
 
     def _read(self) -> Progress | None:
         blob = self._value("SELECT state FROM guard")
@@ -297,9 +291,6 @@ class Ledger:
         return value
 
 
-# ---- the connection --------------------------------------------------------------------------
-
-
 def _put_away(database: sqlite3.Connection, place: Place) -> None:
     """Close it; SQLite would leave the log of a file that was moved where nobody finds it."""
     try:
@@ -327,9 +318,6 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
-
-
-# ---- the row ---------------------------------------------------------------------------------
 
 
 def blob_of(progress: Progress, checksums: Checksums) -> bytes:

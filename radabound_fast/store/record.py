@@ -102,8 +102,6 @@ class Record:
             raise Damaged(f"{self.path} is damaged: the description's checksum does not match")
         return str(text)
 
-    # ---- transactions ------------------------------------------------------------------------
-
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` does, in one transaction with the queries that the guard adds.
 
@@ -244,13 +242,21 @@ class SearchRecord(Record):
 
         return self._do(work)
 
-    def all(self) -> dict[Query, Entry]:
-        """Return every query so far, in the order in which they were first made."""
-        return self._do(
-            lambda database: dict(
-                map(self._entry, database.execute(f"SELECT {_COLUMNS} FROM query ORDER BY rowid"))
-            )
-        )
+    def after(self, n: int, at_most: int = -1) -> dict[Query, Entry]:
+        """Return the queries after the first n, in the order in which they were first made.
+
+        All of them, or `at_most` from 0 on.
+        """
+        ask = f"SELECT {_COLUMNS} FROM query WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        rows = self._do(lambda database: database.execute(ask, (n, at_most)).fetchall())
+        return dict(map(self._entry, rows))  # while others write
+
+    def those(self, queries: list[Query]) -> dict[Query, Entry]:
+        """Return some queries, which are there."""
+        ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
+        named = [(text_of(code), rerun) for code, rerun in queries]
+        rows = self._do(lambda database: [database.execute(ask, one).fetchone() for one in named])
+        return dict(map(self._entry, rows))
 
     def __len__(self) -> int:
         return self._do(self._count)

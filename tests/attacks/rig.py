@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from proxies import certificate, in_front
+from proxies import in_front
 from serving import TOKENS, Running, octets_of, tokens_file
 
 from radabound_fast.service.wire import pack_body
@@ -28,24 +28,20 @@ BLOCK = 20_000  # answers of a call that fills the record
 
 
 @contextlib.contextmanager
-def service(folder: Path, labels: Any, options: tuple[str, ...], tls: bool) -> Iterator[Running]:
-    """`radabound serve` in a process of its own, with TLS of its own where nothing is in front."""
+def service(folder: Path, labels: Any, options: tuple[str, ...]) -> Iterator[Running]:
+    """`radabound serve` in a process of its own."""
     np.save(folder / "y.npy", labels)
     command = [sys.executable, "-m", "radabound_fast", "serve", folder / "guard.db", "--port", "0",
                "--labels", folder / "y.npy", "--tokens", tokens_file(folder), *options]  # fmt: skip
-    cafile = None
-    if tls:
-        cafile, key = certificate(folder)
-        command += ["--tls-cert", cafile, "--tls-key", key]
     with (
         open(folder / "service.log", "wb") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:
-            found = re.match(r"https?://127\.0\.0\.1:(\d+) ", process.stdout.readline())
+            found = re.match(r"http://127\.0\.0\.1:(\d+) ", process.stdout.readline())
             if found is None:
                 raise OSError((folder / "service.log").read_text()[-2000:])
-            running = Running(int(found[1]), cafile)
+            running = Running(int(found[1]))
             running.pid = process.pid
             yield running
         finally:
@@ -105,9 +101,9 @@ def memory(pid: int, which: str) -> int:
     return int(kilobytes) * 1024 + sum(memory(child, which) for child in children)
 
 
-def on_disk(folder: Path, *names: str) -> int:
-    """Octets of files below a folder whose names match."""
-    return sum(path.stat().st_size for name in names for path in folder.rglob(name))
+def on_disk(folder: Path, names: str) -> int:
+    """Octets of the files below a folder whose names match."""
+    return sum(path.stat().st_size for path in folder.rglob(names))
 
 
 @dataclass(frozen=True)
@@ -123,10 +119,10 @@ class Attack:
     serve : tuple of str
         Options of `radabound serve`.
     n_samples : int
-    key
+    key : int, optional
         What the others ask about, if the guard needs a key.
-    prepare : callable
-        Gets the service, and the number of answers that its record is to have.
+    n_answers : int
+        Of the owner, a key each, before the attack.
     """
 
     run: Callable[[Any], None]
@@ -153,7 +149,7 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
     """Run an attack of so many seconds against a service of its own."""
     labels = np.random.default_rng(1).integers(0, 2, attack.n_samples)
     with contextlib.ExitStack() as stack:
-        served = stack.enter_context(service(folder, labels, attack.serve, proxy is None))
+        served = stack.enter_context(service(folder, labels, attack.serve))
         front = served
         if proxy is not None:
             front = stack.enter_context(in_front(proxy, folder, served.port))
@@ -171,7 +167,7 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
         name = f"{attack.run.__module__}.{attack.run.__name__}"
         token = "" if attack.team is None else TOKENS[attack.team]
         done = subprocess.run(
-            [sys.executable, "-m", "attacks.attack", name, str(front.port), front.cafile,
+            [sys.executable, "-m", "attacks.attack", name, str(front.port), front.cafile or "",
              str(seconds), token],
             stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + 60,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -37,6 +37,7 @@ from radabound_fast.guards.declared.answers import (
 from radabound_fast.guards.declared.rows import LossRows, Rows
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
     COUNTED,
@@ -46,9 +47,9 @@ from radabound_fast.metrics import (
     RocBand,
     Truth,
     fingerprints_of,
-    measure_from,
     roc_band,
 )
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
@@ -98,6 +99,9 @@ class DeclaredSearch(Guard):
         Queries bring the out-of-fold predictions, or losses, of a cross-validation of so many
         folds: every row's by the model that was trained without its fold; m counts all rows.
         Intervals cover the population value of the folds' models on average.
+    release : "interval" or Rounded, default "interval"
+        How much leaves: values and intervals as they are, or for a search made on labels values
+        rounded to multiples of a step, and intervals that are widened by what that hides.
 
     Raises
     ------
@@ -120,6 +124,11 @@ class DeclaredSearch(Guard):
     With `n_folds` the interval covers the mean over the rows of the truth of each row's model, and
     is about as wide as for m / n_folds rows (Result 27).  A refitted model is
     not covered.  What a fold reads of the rows that it is judged by joins the key.
+
+    With ``release=Rounded(step)`` a value is one of 1/step + 1, and where the limits are a function
+    of it (error, accuracy, recall, specificity) they are those of all values that are rounded
+    alike (Result 35).  Other limits, and those of gains, are rounded outward to multiples of the
+    step; a gain is that of the rounded values.  Nothing else of the scores is stored or told.
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -160,8 +169,11 @@ class DeclaredSearch(Guard):
         allow_reruns: bool = False,
         two_sided: bool = True,
         n_folds: int | None = None,
+        release: Release = "interval",
     ) -> None:
         self._holdout = as_judged(judged)
+        rounding(release, self._holdout)
+        self.release: Release = release
         self.space: Space = as_space(space)
         self.delta = check_delta(delta)
         self.allow_reruns = check_bool(allow_reruns=allow_reruns)
@@ -195,8 +207,12 @@ class DeclaredSearch(Guard):
     def _terms_of_holdout(self) -> Terms:
         measure: MeanLoss | Measure = MeanLoss(self.n_samples, self.n_folds)
         if self._truth is not None:
-            measure = self._truth.measure(self._secret)
+            measure = self._truth.measure(self._secret)._replace(rounded=self._rounded)
         return self._terms_for(measure)
+
+    @property
+    def _rounded(self) -> Rounded | None:
+        return self.release if isinstance(self.release, Rounded) else None
 
     @property
     def size(self) -> int | None:
@@ -279,7 +295,8 @@ class DeclaredSearch(Guard):
             f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
             f"is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
-            f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
+            f"proved by the union bound over its keys, with {limits}."
+            f"{rounding_told(self._rounded)} Assumed: {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------
@@ -450,20 +467,34 @@ class DeclaredSearch(Guard):
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        if self._record is None:
-            packed, reruns, values = self._asked.columns()
-            codes = self.space.unpack_codes(packed)
-            *columns, nats, _ = self._as_kept(values)
-        else:
-            asked = self._record.all()
-            codes, reruns = [code for code, _ in asked], np.array([rerun for _, rerun in asked])
-            n_kept, are_floats = self._terms.measure.n_kept, self._keeps_floats
-            table = np.array([told[:-2] for told in asked.values()], float if are_floats else int)
-            columns = list(table.reshape(-1, n_kept).T)
-            nats = np.array([told[-2] for told in asked.values()], np.float64)
+        if self._record is not None:
+            return self.answers_from(self._record.after(0))
+        packed, reruns, values = self._asked.columns()
+        codes = self.space.unpack_codes(packed)
+        *columns, nats, _ = self._as_kept(values)
         return DeclaredSearchAnswers(
             self._terms, codes, reruns.astype(np.int64), columns, nats, None, len(codes)
         )
+
+    def answers_from(
+        self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
+    ) -> DeclaredSearchAnswers:
+        """Return the answers of what the search's database holds of some queries.
+
+        Parameters
+        ----------
+        entries : mapping
+            What is stored of each query.
+        numbers : ndarray of int64, optional
+            Number of each answer; None: from 1.
+        """
+        codes = [code for code, _ in entries]
+        reruns = np.array([rerun for _, rerun in entries], np.int64)
+        dtype = float if self._keeps_floats else int
+        table = np.array([entry[:-2] for entry in entries.values()], dtype)
+        columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
+        nats = np.array([entry[-2] for entry in entries.values()], np.float64)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -583,6 +614,9 @@ class DeclaredSearch(Guard):
         else:
             losses, others = truth.row.summary(truth, both)
             gain, low, high = truth.gain(others, losses, paid)
+        if self._rounded is not None:
+            gain, low = self._rounded.of(gain), self._rounded.below(low)
+            high = self._rounded.above(high)
         return Comparison(gain, low, high if self.two_sided else self._terms.most_gain, paid)
 
     @sealed
@@ -621,6 +655,11 @@ class DeclaredSearch(Guard):
         """
         if self._truth is None or self._truth.row.name != "roc_auc":
             raise ValueError(f"roc_band needs metric='roc_auc', got {self._holdout.metric!r}")
+        if self._rounded is not None:
+            raise ValueError(
+                f"roc_band needs release='interval', got {self.release!r}: a curve tells more than "
+                "a rounded score"
+            )
         with read_as(y_pred="y_score"):
             answer = self.query(y_score, key=key, rerun=rerun)
         nats = log(2 / self.delta) + answer.nats
@@ -641,6 +680,7 @@ class DeclaredSearch(Guard):
         allow_reruns: bool = False,
         two_sided: bool = True,
         n_folds: int | None = None,
+        release: Release = "interval",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -650,7 +690,7 @@ class DeclaredSearch(Guard):
         all, and a key that one queried with other predictions is an error for every other.  The
         intervals do not rest on it: they are the same for a search that nobody shares.  The
         file is opened for each query and closed after it, so that a copy, in another process too,
-        writes to the same.
+        writes to the same.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -662,7 +702,7 @@ class DeclaredSearch(Guard):
             groups, and opens only for these.  Labels without a metric are measured as the database
             says.  May be left out where the database exists: a search on labels has its answers and
             its report without them, and takes no query.
-        space, delta, allow_reruns, two_sided, n_folds
+        space, delta, allow_reruns, two_sided, n_folds, release
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
@@ -674,15 +714,6 @@ class DeclaredSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
-        ValueError
-            It was made with other parameters or for another holdout, or is no such database.
-        OSError
-            It cannot be read and written.
         """
         return cls._open(locals())
 
@@ -705,11 +736,15 @@ class DeclaredSearch(Guard):
         else:
             space = from_description(parameters["space"])
             given = parameters | {"space": space, "baseline": given["baseline"]}
-        search = cls(whose.as_stored(stored["metric"], n_samples), **given)
+            given["release"] = release_from(given["release"])
+        to_read = whose.holdout is None  # a search that was made on labels, without them
+        release = "interval" if to_read else given["release"]
+        search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
         search._secret = bytes.fromhex(stored["secret"])
         search._terms = search._terms_of_holdout()
-        if whose.holdout is None:  # for reading: a search that was made on labels, without them
-            search._terms = search._terms_for(measure_from(stored))
+        if to_read:
+            search.release = given["release"]
+            search._terms = search._terms_for(_measure_from(stored))
         check_same(name, search._description(), stored)
         return search
 
@@ -726,6 +761,7 @@ class DeclaredSearch(Guard):
             "allow_reruns": self.allow_reruns,
             "two_sided": self.two_sided,
             "n_folds": self.n_folds,
+            "release": described(self.release),
         }
 
     def outlook(self) -> Outlook:
@@ -757,6 +793,7 @@ class DeclaredSearch(Guard):
                 ("allow_reruns", self.allow_reruns, False),
                 ("two_sided", self.two_sided, True),
                 ("n_folds", self.n_folds, None),
+                ("release", self.release, "interval"),
             )
             if value != usual
         )
@@ -796,10 +833,11 @@ class DeclaredSearch(Guard):
         return self._measured(self._truth, rows, self._terms.nats + nats)
 
     def _measured(self, truth: Truth, rows: NDArray[Any], paid: Floats) -> Rows:
-        if truth.counts_errors:
-            return Rows(*truth.keep_errors(rows, self._secret))
         measure = self._terms.measure
         assert isinstance(measure, Measure)
+        if truth.counts_errors:
+            kept, hashes = truth.keep_errors(rows, self._secret)
+            return Rows(measure.released(kept, paid), hashes)
         kept = truth.keep(measure, rows, paid)
         return Rows(kept, fingerprints_of(rows, self._secret))
 
@@ -959,6 +997,16 @@ class DeclaredSearch(Guard):
             first = answer_of(self._terms, query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
+
+
+def _measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
+    """What a search on disk measures, by its description."""
+    parameters, metric = description["parameters"], description["metric"]
+    n_folds, release = parameters["n_folds"], release_from(parameters["release"])
+    if metric is None:
+        return MeanLoss(parameters["n_samples"], n_folds)
+    rounded = release if isinstance(release, Rounded) else None
+    return Measure.from_description(metric, n_folds, rounded)
 
 
 def _not_one_a_row(n_keys: int, n_rows: int) -> ValueError:
