@@ -226,7 +226,7 @@ class SearchRecord(Record):
 
     def check_whole(self) -> None:
         super().check_whole()
-        self.all()
+        self.after(0)
 
     def first_free_rerun(self, code: Hashable) -> int:
         """Return the first rerun of a key that was not queried yet, from 1."""
