@@ -179,7 +179,7 @@ def add_audit(commands: Any) -> None:
         help="keep the search, or the guard of one bound, here, and go on where it stopped; "
         "--output has the answers of this run",
     )
-    guard.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
+    parser.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
@@ -293,7 +293,8 @@ def _search(
                 f"--space-size must be at least the number of different keys, {n_names:,}, got "
                 f"{space.size:,}"
             )
-    return SearchReplay(search, keys, names=rows.names, packed=bool(args.packed))
+    options = {"packed": bool(args.packed), "n_threads": _n_threads(args)}
+    return SearchReplay(search, keys, names=rows.names, **options)
 
 
 def _confirmed(
@@ -329,13 +330,13 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    of_guard, of_space = ("epsilon", "bound", *GUARD_OPTIONS, "threads"), ("space_size", "space")
+    of_guard, of_space = ("epsilon", "bound", *GUARD_OPTIONS), ("space_size", "space")
     if args.pool:
         others = ("epsilon", "bound", "estimator", "max_queries", "state", *of_space)
         rule = "must be left out with --pool"
         check_absent(args, (*others, "confirm_share", "finalists"), rule)
     elif args.confirm_share is not None:
-        names = {*of_guard, "state", *of_space, "keys"} - {"seed"}
+        names = {*of_guard, "state", *of_space, "keys", "threads"} - {"seed"}
         check_absent(args, sorted(names), "must be left out with --confirm-share")
         if not args.confirm_share < 1:
             raise ValueError(
