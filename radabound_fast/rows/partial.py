@@ -41,7 +41,7 @@ Span = tuple[int, int]
 # the signs of a part of the samples are kept by a worker if they are no more than this
 MOST_KEPT_BYTES = 1 << 26
 # what a thread reads at least: a millisecond or so
-THREAD_BYTES = 1 << 22
+THREAD_BYTES = 1 << 24
 
 _MAGIC = b"\x89RADP\r\n\x1a"
 _VERSION = 1
@@ -315,7 +315,9 @@ class Partial:
         if not isinstance(other, Partial):
             return NotImplemented
         if self.identity != other.identity:
-            raise ValueError("partials of tasks with other signs, or other sizes, do not add up")
+            raise ValueError(
+                "partials of guards with other signs, or of other searches, do not add up"
+            )
         if len(self) != len(other):
             raise ValueError(f"partials of {len(self)} and of {len(other)} rows do not add up")
         spans = _joined(self.spans, other.spans)

@@ -397,7 +397,7 @@ def test_a_partial_of_a_guard_that_differs_in_one_argument_is_not_taken(kind, ot
     with pytest.raises(ValueError, match="partial 0 is of another guard's signs"):
         guard.take([stranger.task().reduce(theirs)], fetch=lambda i: losses)
     assert state_of(guard) == before
-    with pytest.raises(ValueError, match="with other signs, or other sizes, do not add up"):
+    with pytest.raises(ValueError, match="with other signs, or of other searches, do not add up"):
         task.reduce(losses[:, :64]) + stranger.task().reduce(theirs[:, 64:128], start=64)
     # what decides by other terms has the same signs, and may share
     for same in (guard_of(epsilon=0.2), guard_of(bound="bernstein"), guard_of(signs="generated")):
