@@ -399,6 +399,36 @@ def test_real_valued_losses(metric):
     assert made.report().ranking(1) == [best.best]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_of_one_weight_are_units(pool_of_40, weighted):
+    """A pool of groups is the pool of their mean losses, however the rows lie and are given."""
+    y_true, Y_pred, wrong = pool_of_40
+    rng, options = np.random.default_rng(3), {}
+    groups = rng.permutation(np.repeat(np.arange(150), 4))
+    if weighted:  # groups of all sizes, which weigh alike
+        groups = np.concatenate([np.arange(200), rng.integers(0, 200, M - 200)])
+        options = {"sample_weight": 7 / np.bincount(groups)[groups]}
+    n = groups.max() + 1
+    means = np.array([np.bincount(groups, row, n) for row in wrong]) / np.bincount(groups)
+    expected = all_columns(pool(n, means, baseline=means[31]))
+    judged = Losses(M, groups=groups, **options)
+    holdout = support.holdout_of(y_true, groups=groups, **options)
+    made = {
+        "losses": pool(judged, wrong, baseline=wrong[31]),
+        "packed": pool(judged, pack_losses(wrong), baseline=pack_losses(wrong[31])),
+        "predictions": pool(holdout, Y_pred, baseline=Y_pred[31]),
+    }
+    for name, each in made.items():
+        assert (each.n_samples, each.n_units, each.n_vectors) == (M, n, 1000)
+        for column, values in all_columns(each).items():
+            assert_allclose(values, expected[column], rtol=1e-6, err_msg=f"{name}, {column}")
+        assert f"on 600 held-out rows in {n} groups" in str(each.report())
+        assert "independent groups of held-out examples" in each.guarantee
+    made["losses"].add(wrong[:0])
+    whole = support.holdout_of(y_true, metric="accuracy", groups=groups, **options)
+    assert_allclose(pool(whole, Y_pred).intervals().lows, 1 - expected["high"], rtol=1e-6)
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 
@@ -424,10 +454,12 @@ def test_metrics_that_are_no_means_are_refused(metric):
         ModelPool(support.holdout_of([0, 1, 1, 0], metric=metric))
 
 
-def test_weights_and_groups_are_refused():
-    for judged in (Losses(4, sample_weight=[1, 2, 3, 4]), Losses(4, groups=[0, 0, 1, 1])):
-        with pytest.raises(ValueError, match="sample_weight and groups must be left out"):
-            ModelPool(judged)
+@pytest.mark.parametrize(
+    "options", [{"sample_weight": [1, 2, 3, 4]}, {"groups": [0, 0, 0, 1]}], ids=["rows", "groups"]
+)
+def test_units_of_different_weight_are_refused(options):
+    with pytest.raises(ValueError, match=r"must give every group the same weight.*1 / \(rows of"):
+        ModelPool(Losses(4, **options))
 
 
 def test_bad_rows_change_nothing(pool_of_40):
