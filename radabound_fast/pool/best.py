@@ -87,7 +87,7 @@ class Comparisons:
         from scipy.special import ndtri
 
         gains, p_values = self._test(numbers, rows)
-        is_open = self._may_be[numbers] & (p_values < self._delta) & (self._rank <= self._n_vectors)
+        is_open = self._may_be[numbers] & (p_values < self._delta)
         is_open &= gains.enough(self._judge.n_units)
         for place in np.flatnonzero(is_open).tolist():
             z = -float(ndtri(p_values[place]))
