@@ -576,8 +576,12 @@ def test_costs_whose_least_is_not_zero(pool_of_40):
     low, high = betting_interval((expected[7] - 0.5) / 4.5, math.log(2 * K / DELTA))
     assert found.bonferroni_lows[7] == pytest.approx(0.5 + 4.5 * low, rel=1e-5)
     assert found.bonferroni_highs[7] == pytest.approx(0.5 + 4.5 * high, rel=1e-5)
-    gains = expected[31].mean() - expected.mean(axis=1)
-    assert_allclose(made.better().gains, gains, atol=1e-5)
+    better, gains = made.better(), expected[31] - expected
+    assert_allclose(better.gains, gains.mean(axis=1), atol=1e-5)
+    for place in np.flatnonzero(better.is_better)[-3:]:
+        least, _ = betting_interval(0.5 + gains[place] / 9, -math.log(better.level))
+        assert better.gain_lows[place] == pytest.approx(4.5 * (2 * least - 1), rel=1e-4)
+    assert better.is_better.sum() > 5
 
 
 # ---- bad input -----------------------------------------------------------------------------------
@@ -642,8 +646,9 @@ def test_a_bad_block_after_good_ones_changes_nothing(pool_of_40, n_good):
     made = pool(M, wrong, baseline=wrong[31])
     expected = all_columns(made)
     counting = f".*counting rows from row {2 * n_good} on" if n_good else ""
-    with pytest.raises(ValueError, match=f"got 3.*row 0{counting}"):
+    with pytest.raises(ValueError, match=f"got 3.*row 0{counting}") as error:
         made.add(Blocks(lambda: iter(blocks)))
+    assert ("counting" in str(error.value)) == (n_good > 0)
     assert made.n_models == K
     for column, values in all_columns(made).items():
         assert_array_equal(values, expected[column])
