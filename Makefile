@@ -46,7 +46,7 @@ docs: .venv/docs
 	$(BIN)/python docs/make/links.py site
 
 # into dist/: what a release has and this machine can make, tried where CI does not try it
-release: .venv/test test-lowest platforms chroot
+release: .venv/test attacks test-lowest platforms chroot
 	.ci/release
 
 # the guard for microcontrollers as a library of its own
@@ -101,7 +101,7 @@ tsan:
 faults: .venv/test
 	$(BIN)/python tests/faults/try_faults.py
 
-# an hour, on this machine alone; the quick one takes a minute, writes nothing
+# docs/evidence/attacks.md: an hour, on this machine alone; the quick one takes a minute, writes nothing
 attacks: .venv/test
 	PYTHONPATH=tests $(BIN)/python -m attacks
 

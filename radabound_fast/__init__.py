@@ -29,6 +29,7 @@ _HOMES = {
     "Plan": "planning",
     "RadaBound": "guards.radabound",
     "RademacherAverage": "rows.rademacher",
+    "Rounded": "rows.rounded",
     "SearchPlan": "planning",
     "SignMatrix": "rows.signs",
     "bounds": None,

@@ -7,16 +7,18 @@ import threading
 import warnings
 from copy import copy
 from types import FrameType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_n_samples, shown
 from radabound_fast._kernels.support import sealed
-from radabound_fast.metrics import METRICS, MetricChoice, Truth, as_choice, choice_of
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
+
+if TYPE_CHECKING:
+    from radabound_fast.metrics import MetricChoice, Truth
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -195,6 +197,9 @@ class Holdout(_Judged):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> None:
+        # which a guard that is asked about losses does without
+        from radabound_fast.metrics import Truth, as_choice
+
         labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
         labels.check_rows(sample_weight, name="sample_weight")
         labels.check_rows(groups, name="groups")
@@ -220,7 +225,7 @@ class Holdout(_Judged):
     @property
     def greater_is_better(self) -> bool:
         """Whether a larger value of the metric is better."""
-        return METRICS[self.metric].greater_is_better
+        return self._truth.row.greater_is_better
 
     @property
     def limits_of_metric(self) -> tuple[float, float]:
@@ -230,7 +235,7 @@ class Holdout(_Judged):
     @property
     def takes(self) -> str:
         """What a query brings: "classes", "scores", "probabilities" or "numbers"."""
-        return METRICS[self.metric].takes
+        return self._truth.row.takes
 
     @property
     def classes(self) -> list[Any] | None:
@@ -247,16 +252,18 @@ class Holdout(_Judged):
     def part(self, rows: NDArray[np.bool_]) -> Holdout:
         """Return some of the rows as a holdout of their own, with the same classes and metric."""
         weights, groups = _parts(self._weighting, rows)
-        metric = choice_of(self.metric, self._options())
-        return Holdout(self._labels[rows], metric=metric, sample_weight=weights, groups=groups)
+        labels, metric = self._labels[rows], self._choice
+        return Holdout(labels, metric=metric, sample_weight=weights, groups=groups)
 
     def of_other_rows(self, y_true: Any) -> Holdout:
         """A holdout of other rows with the same classes and metric, each row counting alike."""
         labels = Labels(y_true, self._labels.classes if self.takes != "numbers" else None)
-        return Holdout(labels, metric=choice_of(self.metric, self._options()))
+        return Holdout(labels, metric=self._choice)
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
         """Return these rows under another metric; `pos_label` is a place among the classes."""
+        from radabound_fast.metrics import Truth, choice_of
+
         named = dict(options)
         if "pos_label" in named:
             named["pos_label"] = self._labels.classes[named["pos_label"]]
@@ -264,12 +271,6 @@ class Holdout(_Judged):
         other._weighting = self._weighting
         other._truth = Truth(self._labels, other._choice, self._weighting)
         return other
-
-    def _options(self) -> dict[str, Any]:
-        options = dict(self._truth.options)
-        if "pos_label" in options:
-            options["pos_label"] = self.pos_label
-        return options
 
     def __repr__(self) -> str:
         metric = "" if self.metric == "error" else f", metric={self.metric!r}"

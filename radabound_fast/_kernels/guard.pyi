@@ -44,6 +44,7 @@ class RadaBoundAnswer(Answer):
 def stored_answer(
     value: float, complexity: float, number: int, limits: tuple[float, float, float, float]
 ) -> RadaBoundAnswer: ...
+def rounded_answer(value: float, number: int, rule: HaltingRule) -> RadaBoundAnswer: ...
 def lay_out(
     maxima: NDArray[np.int64],
     minima: NDArray[np.int64],
@@ -104,7 +105,7 @@ class GuardCore(SharedState):
 class SignedQueries:
     _core: GuardCore
     _rows: LabelRows | None
-    _logs: bool
+    _finishes: bool
     def query(self, y_pred: Any) -> RadaBoundAnswer: ...
 
 def extremes_of_rows(

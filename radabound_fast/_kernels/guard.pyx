@@ -15,6 +15,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
+from libc.math cimport NAN
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -180,6 +181,11 @@ def stored_answer(double value, double complexity, int64_t number, tuple limits)
     return _make_answer(value, complexity, number, False, limits)
 
 
+def rounded_answer(double value, int64_t number, rule):
+    """A RadaBoundAnswer whose value was rounded, of declared losses; it has no complexity."""
+    return _make_answer(value, NAN, number, True, rule)
+
+
 cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
                                   bint declared, object rule):
     cdef RadaBoundAnswer answer = RadaBoundAnswer.__new__(RadaBoundAnswer)
@@ -246,26 +252,13 @@ def n_numbers(n_vectors):
 def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, started=True):
     """The state of a guard as an array: what databases hold, and what `adopt` takes.
 
-    Another layout is another format: other versions in store/schema.py.
+    Another layout is another format: other versions in store/schema.py.  It is int64, shape (5 + 2
+    n_vectors,): ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
 
-    Parameters
-    ----------
-    maxima, minima : ndarray of int64, shape (n_vectors,)
-        The extremes of the signed sums, in units of 2**-unit_shift; anything before the first row.
-    n_rows : int
-        Rows answered.
-    unit_shift : {0, 24}
-    largest : int
-        The largest sum of a row, or 0 for a guard whose gate does not depend on it.
-    halted : bool
-        Whether a row was withheld.
-    started : bool
-        Whether there are extremes yet: a row was seen.
-
-    Returns
-    -------
-    ndarray of int64, shape (5 + 2 n_vectors,)
-        ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
+    `maxima` and `minima`, int64 (n_vectors,), are the extremes of the signed sums, in units of
+    2**-unit_shift; anything before the first row, and `started` says whether there was one.
+    `largest` is the largest sum of a row, or 0 for a guard whose gate does not depend on it;
+    `halted`: a row was withheld.
     """
     cdef cnp.ndarray highs = np.ascontiguousarray(maxima, np.int64)
     cdef cnp.ndarray lows = np.ascontiguousarray(minima, np.int64)
@@ -558,20 +551,12 @@ cdef class GuardCore(SharedState):
     def adopt(self, progress, totals=None, *, bint may_be_real=False):
         """Takes in rows that were counted elsewhere under the same signs, if they all pass.
 
-        Parameters
-        ----------
-        progress : ndarray of int64
-            As `lay_out` writes the extremes of these rows.
-        totals : ndarray of int64, shape (n_rows,), optional
-            The sum of each, in the same units and in order.  None: where every row passes.
-        may_be_real : bool
-            Whether the losses are other than 0 or 1 by their type.
+        `progress` has the extremes of these rows as `lay_out` writes them; `totals`, int64
+        (n_rows,), the sum of each, in the same units and in order, or None where every row passes;
+        `may_be_real`: the losses are other than 0 or 1 by their type.
 
-        Returns
-        -------
-        (n_rows, complexity) with them, or None
-            None, and nothing has changed: some row might not pass here, where they are to be
-            judged in order; or none may be judged any more.
+        Returns (n_rows, complexity) with them, or None, and nothing has changed: some row might not
+        pass here, where they are to be judged in order; or none may be judged any more.
         """
         cdef _Layout theirs = _Layout.of(self.signs, self.state.half_range, progress)
         if totals is None:
@@ -992,13 +977,13 @@ cdef class SignedQueries:
 
     A subclass sets `_core`, and `_rows` to the holdout's labels in the forms in which predictions
     came so far, or to None where it is asked about losses.  `_match` returns predictions and their
-    labels as `GuardCore` takes them, `_refuse` raises why a row is not answered.  Where `_logs` is
-    set `_log` is called with each answer.
+    labels as `GuardCore` takes them, `_refuse` raises why a row is not answered.  Where `_finishes`
+    is set `_finish` makes of each answer the one that is returned.
     """
 
     cdef public GuardCore _core
     cdef public LabelRows _rows
-    cdef public bint _logs
+    cdef public bint _finishes
 
     def query(self, y_pred):
         """Return the mean loss of one model, if it can still be vouched for.
@@ -1039,7 +1024,7 @@ cdef class SignedQueries:
                 labels = self._rows.find(y_pred, 1)
                 if labels is not None:
                     answer = core.at_once(y_pred, labels, False)
-            if answer is not NotImplemented and answer is not None and not self._logs:
+            if answer is not NotImplemented and answer is not None and not self._finishes:
                 return answer
         outer = handled_exception()
         try:
@@ -1054,9 +1039,7 @@ cdef class SignedQueries:
                     answer = core.counted(values, labels, packed)
             if answer is None:
                 return self._refuse()
-            if self._logs:
-                self._log(answer)
-            return answer
+            return self._finish(answer) if self._finishes else answer
         except BaseException as error:
             forget_locals(error, outer)
             raise
@@ -1067,22 +1050,10 @@ cdef class SignedQueries:
 def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
     """Extremes of the signed sums of rows of losses, and the sum of each row.
 
-    Parameters
-    ----------
-    rows : array_like, shape (k, n_samples), or with `packed` uint64 (k, n_words)
-
-    Returns
-    -------
-    extremes : ndarray of int64, shape (2, n_vectors)
-        Maxima, then minima; 0 if there are no rows.
-    totals : ndarray of int64, shape (k,)
-    unit_shift : {0, 24}
-        All of it is in units of 2**-unit_shift.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `GuardCore.query_many`.
+    `rows` are of shape (k, n_samples), or with `packed` uint64 (k, n_words).  Returns int64 (2,
+    n_vectors), the maxima, then the minima, 0 if there are no rows; the sums of the rows, int64
+    (k,); and unit_shift, 0 or 24: all of it is in units of 2**-unit_shift.  Errors are those of
+    `GuardCore.query_many`.
     """
     cdef loss_rows losses
     cdef GuardCore core = GuardCore(signs)
@@ -1098,11 +1069,8 @@ def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
 def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
     """Signed sums of rows of losses, and the sum of each row.
 
-    As `extremes_of_rows`, but for the first that it returns:
-
-    Returns
-    -------
-    sums : ndarray of int64, or where they fit of int32, shape (k, n_vectors)
+    The first are int64, or where they fit int32, (k, n_vectors); the sums of the rows and
+    unit_shift are as `extremes_of_rows` returns them.
     """
     cdef loss_rows losses
     cdef const sign_store *store = store_of(signs)

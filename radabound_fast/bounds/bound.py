@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .._checks import check_bool, check_choice
@@ -27,7 +26,6 @@ class Case(NamedTuple):
     largest_mean: float
 
 
-@dataclass(frozen=True)
 class Bound(ABC):
     """One row: what a guard needs to halt, and to say what its halting is worth.
 
@@ -52,8 +50,11 @@ class Bound(ABC):
     proved: bool
     estimators: tuple[str, ...]
     sides: tuple[bool, ...]
-    log_tail: Tail | None
-    excess: Tail | None
+    log_tail: Tail | None = None
+    excess: Tail | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a row cannot be changed, got {name} for {self.name!r}")
 
     @abstractmethod
     def threshold(self, delta: float) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .._checks import check_probability
 from . import guarantees
 from .bound import Bound, Case
@@ -14,7 +12,6 @@ from .selfbounding import low_error_budget, low_error_half_width
 BY_SIGNS, BY_UNION = 0.6, 0.4
 
 
-@dataclass(frozen=True)
 class FixedSequence(Bound):
     """The self-bounding (low-error) bound at 3/5 of delta, or the union bound at 2/5 of it.
 
@@ -22,8 +19,8 @@ class FixedSequence(Bound):
     has stopped.  `budget` and `admits` are the first, `free` is the second.
     """
 
-    log_tail: None = None
-    excess: None = None
+    name, source = "fixed-sequence", "self-bounding and union bounds, docs/explanation/theory.md"
+    proved, estimators, sides = True, ("half-range",), (True,)
 
     def threshold(self, delta: float) -> float:
         """delta itself: the proof covers the halting time."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .._checks import check_probability, check_real
 from . import guarantees
@@ -14,7 +13,6 @@ from .free import Free
 _LOG_2 = math.log(2.0)
 
 
-@dataclass(frozen=True)
 class PaperBound(Bound):
     """A tail bound of the paper under Theorem 7: answer while delta' <= delta (1 - delta).
 
@@ -22,15 +20,24 @@ class PaperBound(Bound):
     ----------
     proved_up_to : dict of str to int
         Per estimator, the most sign vectors at which the theorem follows from
-        `symmetrised_log_tail`, one-sided and for a class fixed in advance.
-    asymptotic : bool
-        Whether it speaks of the limit of many samples only.
+        `symmetrised_log_tail`, one-sided and for a class fixed in advance; empty if asymptotic.
     """
 
+    proved, estimators, sides = False, ("plain", "half-range"), (False, True)
     log_tail: Tail
     excess: Tail
     proved_up_to: Mapping[str, int]
-    asymptotic: bool = False
+
+    def __init__(
+        self, name: str, source: str, log_tail: Tail, excess: Tail, proved_up_to: Mapping[str, int]
+    ) -> None:
+        vars(self).update(name=name, source=source, log_tail=log_tail, excess=excess)
+        vars(self)["proved_up_to"] = proved_up_to
+
+    @property
+    def asymptotic(self) -> bool:
+        """Whether it speaks of the limit of many samples only."""
+        return not self.proved_up_to
 
     def threshold(self, delta: float) -> float:
         """delta (1 - delta): Theorem 7; delta / (1 + delta) would do."""

@@ -110,7 +110,6 @@ class WeightedFree(Free):
         return lows.reshape(means.shape), highs.reshape(means.shape)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class WeightedSequence(FixedSequence):
     """`FixedSequence` for weighted means: Result 28 at 3/5 of delta, or Result 23's at 2/5.
 
@@ -128,6 +127,11 @@ class WeightedSequence(FixedSequence):
     counts: NDArray[Any]
     largest: float
     squares: float
+
+    def __init__(
+        self, weights: NDArray[Any], counts: NDArray[Any], largest: float, squares: float
+    ) -> None:
+        vars(self).update(weights=weights, counts=counts, largest=largest, squares=squares)
 
     def _half_width(self, complexity: float, case: Case) -> float:
         """The half-width by the signs: the weighted bound."""

@@ -130,13 +130,7 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
 
     @sealed
     def __init__(
-        self,
-        judged: Any,
-        *,
-        threshold: float,
-        noise: float,
-        budget: int,
-        seed: int | None = None,
+        self, judged: Any, *, threshold: float, noise: float, budget: int, seed: int | None = None
     ) -> None:
         self.seed = check_seed(seed)
         super().__init__(judged, _Noise(self.seed))
@@ -161,18 +155,10 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        threshold, noise, budget, seed
-            As for the constructor; they must be those that the database was made with.  Without
-            threshold, noise and budget all are those of the database, which must exist.
+        `threshold`, `noise`, `budget` and `seed` must be those that the database was made with;
+        without the first three all are those of the database.
         """
         return cls._open(locals())
 

@@ -180,8 +180,6 @@ class Guard:
         """scikit-learn's ``clone`` keeps this very object, and so its answers."""
         return self
 
-    # ---- what `open_guard` calls ---------------------------------------------------------------
-
     @classmethod
     def _open(cls, arguments: dict[str, Any]) -> Self:
         """Return what `open` does, given all of its arguments by name, the class too."""

@@ -25,6 +25,7 @@ from radabound_fast.rows.moments import in_units
 from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 Array = NDArray[Any]
+Mask = NDArray[np.bool_]
 
 
 class Estimate(NamedTuple):
@@ -36,36 +37,19 @@ class Estimate(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A model, compared with the labels.
+    """A model, compared with the labels."""
 
-    Attributes
-    ----------
-    rows : ndarray
-        As the metric has them.
-    losses : ndarray of uint64, shape (n_words,), or of float64, shape (n_samples,)
-        Bits where losses are 0 or 1.
-    """
-
-    rows: Array
-    losses: Array
+    rows: Array  # as the metric has them
+    losses: Array  # uint64, shape (n_words,): bits of 0 and 1; or float64, shape (n_samples,)
 
 
 class CandidateRows(ABC):
-    """How candidates of one test set are read, measured and compared.
-
-    Attributes
-    ----------
-    n_samples : int
-    least, span : float
-        The smallest loss, and the largest less the smallest.
-    ends : tuple of float
-        The least and the largest value of the metric.
-    """
+    """How candidates of one test set are read, measured and compared."""
 
     n_samples: int
-    least: float
-    span: float
-    ends: tuple[float, float]
+    least: float  # the smallest loss
+    span: float  # the largest loss less the smallest
+    ends: tuple[float, float]  # the least and the largest value of the metric
 
     @abstractmethod
     def read(self, y_pred: Any, name: str) -> Array:
@@ -90,36 +74,19 @@ class CandidateRows(ABC):
     def hull(
         self, candidate: Candidate, least: float, most: float, nats: float
     ) -> tuple[float, float] | None:
-        """Return limits that hold those of every value in [least, most].
-
-        None where limits are no function of the value.
-        """
+        """Return limits that hold those of every value in [least, most], where there are such."""
         return None
 
     def gain(
-        self,
-        before: Candidate,
-        after: Candidate,
-        nats: float,
-        where: NDArray[np.bool_] | None = None,
+        self, before: Candidate, after: Candidate, nats: float, where: Mask | None = None
     ) -> Estimate:
         """Return how much lower the mean loss of the second candidate is, and limits of the truth.
 
-        Parameters
-        ----------
-        before, after : Candidate
-        nats : float
-        where : ndarray of bool, shape (n_samples,), optional
-            The rows of a slice, at least one.
+        `where` has the rows of a slice, at least one.
         """
-        n = self.n_samples if where is None else int(where.sum())
         one, other = before.losses, after.losses
         if one.dtype == other.dtype == np.uint64:
-            mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
-            both = np.stack([one & ~other & mask, other & ~one & mask])
-            plus, minus = sums_of_rows(both, self.n_samples, packed=True)[0].tolist()
-            low, high = paired_interval(plus, minus, n, nats)
-            return Estimate((plus - minus) / n, low, high)
+            return gain_in_errors(one, other, self.n_samples, nats, where)
         rows = slice(None) if where is None else where
         pair = self._floats(one)[rows], self._floats(other)[rows]
         return Estimate(*mean_gain(*pair, self.span, nats))
@@ -140,12 +107,7 @@ class CandidateRows(ABC):
 
 
 class PredictionRows(CandidateRows):
-    """Candidates that are predictions: their classes, scores or probabilities are stored.
-
-    Parameters
-    ----------
-    holdout : Holdout
-    """
+    """Candidates that are predictions: their classes, scores or probabilities are stored."""
 
     def __init__(self, holdout: Holdout) -> None:
         self._truth = holdout.truth
@@ -167,16 +129,12 @@ class PredictionRows(CandidateRows):
         return np.asarray(self._truth.read(y_pred, 1)[0])
 
     def candidate(self, stored: Array) -> Candidate:
-        truth = self._truth
+        truth, rows = self._truth, stored[np.newaxis]
         if self._of_classes:
             if len(stored) != truth.n_samples or stored.max() >= truth.n_classes:
                 raise ValueError("a stored candidate does not fit the labels: the file is damaged")
             if truth.row.keeps == "errors":
                 rows = pack_rows(stored, truth.labels.code_row)[np.newaxis]
-            else:
-                rows = stored[np.newaxis]
-        else:
-            rows = stored[np.newaxis]
         if truth.counts_errors:
             return Candidate(rows, rows[0])
         losses = truth.row.summary(truth, rows)[0] if self._has_losses else np.empty(0)
@@ -197,21 +155,12 @@ class PredictionRows(CandidateRows):
     def hull(
         self, candidate: Candidate, least: float, most: float, nats: float
     ) -> tuple[float, float] | None:
-        return self._measure.hull(least, most, nats)
+        ends = self._measure.hull(np.array([least]), np.array([most]), np.array([nats]))
+        return None if ends is None else (float(ends[0][0]), float(ends[1][0]))
 
 
 class LossRows(CandidateRows):
-    """Candidates that are losses in [0, 1], which are stored.
-
-    Parameters
-    ----------
-    holdout : Losses
-
-    Raises
-    ------
-    ValueError
-        It has weights or groups.
-    """
+    """Candidates that are losses in [0, 1], which are stored; without weights or groups."""
 
     least, span, ends = 0.0, 1.0, (0.0, 1.0)
 
@@ -255,6 +204,17 @@ class LossRows(CandidateRows):
 
     def n_outcomes(self, candidate: Candidate) -> int | None:
         return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None
+
+
+def gain_in_errors(
+    before: Array, after: Array, n_samples: int, nats: float, where: Mask | None = None
+) -> Estimate:
+    """Return how much less often the second model errs, by bits of both, on all rows or a slice."""
+    n = n_samples if where is None else int(where.sum())
+    mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
+    both = np.stack([before & ~after & mask, after & ~before & mask])
+    plus, minus = sums_of_rows(both, n_samples, packed=True)[0].tolist()
+    return Estimate((plus - minus) / n, *paired_interval(plus, minus, n, nats))
 
 
 def rows_of(holdout: Holdout | Losses) -> CandidateRows:

@@ -14,7 +14,7 @@ class HoldoutExhausted(RuntimeError):
         Answers given before; the withheld query is not counted.
     complexity : float or None
         Monte-Carlo Rademacher complexity with the withheld query included, in units of
-        loss; None for guards that have none.
+        loss; None for guards that have none, or whose answers are rounded.
     delta_prime : float or None
         What the tail bound gave at that complexity, clipped at 1; nan where the bound has no tail.
     threshold : float or None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,19 +23,20 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.guard import Answer
 from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import (
-    Free,
-    binomial_free,
-    binomial_interval,
-    kl_free,
-    kl_interval,
-)
+from radabound_fast.bounds import Free, binomial_free, binomial_interval, kl_free, kl_interval
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
 from radabound_fast.guards.progress import Progress
+from radabound_fast.guards.release import (
+    Release,
+    described,
+    rounding,
+    rounding_told,
+    tolerance_before,
+)
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 # more than rounding widens an interval, relative to its length; of exact limits at so many nats
 _MARGIN = 1e-8
 _EXACT_NATS = 3.0
+# rows and values of predictions that a metric judges in one step
+_BLOCK_ROWS, _BLOCK_VALUES = 256, 2**22
 _KEY = bytes(16)  # hashes weights, which are no secret; no labels are hashed by it
 
 
@@ -77,6 +81,8 @@ class FixedSequence(HaltingGuard):
         must not know it.
     signs : {"stored", "generated"}, default "stored"
         As for `RadaBound`.
+    release : "interval" or Rounded, default "interval"
+        As for `RadaBound`, whatever the metric; limits as for `DeclaredSearch`.
 
     Raises
     ------
@@ -129,8 +135,9 @@ class FixedSequence(HaltingGuard):
         max_queries: int | None = None,
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
+        release: Release = "interval",
     ) -> None:
-        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs}
+        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs, "release": release}
         self._set_up(judged, epsilon, delta, max_queries, own)
 
     # else it is that of `__new__`
@@ -139,7 +146,7 @@ class FixedSequence(HaltingGuard):
     def _set_up(
         self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        """What is left of `__init__`, of which `own` are the arguments about signs, by name."""
+        """What is left of `__init__`, of which `own` are the other arguments, by name."""
         raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
@@ -230,22 +237,15 @@ class FixedSequence(HaltingGuard):
         max_queries: int | None = None,
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
+        release: Release = "interval",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.  Labels without a metric are
-            measured as the database says.
-        epsilon, delta, n_vectors, max_queries, seed, signs
-            As for the constructor; they must be those that the database was made with.  Without
-            epsilon and delta all parameters are those of the database, which must exist.
+        The arguments are the constructor's, and must be those that the database was made with;
+        without epsilon and delta all are those of the database.  Labels without a metric are
+        measured as it says.
         """
         return cls._open(locals())
 
@@ -310,12 +310,15 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
         MeanGuard.__init__(self, judged, Progress())
+        self.release: Release = own["release"]
+        self._rounded = rounding(self.release, self._holdout)
         self._truth: Truth | None = None
         self._measure: Measure | MeanLoss = MeanLoss(self.n_samples)
         if isinstance(self._holdout, Holdout):
             self._truth = self._holdout.truth
-            self._measure = self._truth.measure(_KEY)
+            self._measure = self._truth.measure(_KEY)._replace(rounded=self._rounded)
         self.epsilon = check_positive(epsilon=epsilon)
+        self._tolerance = tolerance_before(self._rounded, self.epsilon)
         self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
@@ -373,22 +376,27 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "
             f"high. Two-sided, finite-sample, for queries in an order fixed in advance (before any "
             f"score on this holdout was seen), up to a halting time that depends on the data; "
-            f"proved by the union bound, with {limits}. Assumed: {self._measure.assumed}. Never "
-            f"for an adaptive analyst: DeclaredSearch stays valid there."
+            f"proved by the union bound, with {limits}.{rounding_told(self._rounded)} Assumed: "
+            f"{self._measure.assumed}. Never for an adaptive analyst: DeclaredSearch stays valid "
+            f"there."
         )
 
     def _answers_all(self, mean: float | None, binary: bool, nats: float) -> bool:
         """Whether the interval of every query with this mean is within epsilon."""
         from fractions import Fraction  # which is slow to import
 
-        m, epsilon = self.n_samples, self.epsilon * (1.0 - _MARGIN)
+        m, measure, epsilon = self.n_samples, self._measure, self._tolerance * (1.0 - _MARGIN)
         if epsilon >= 1.0:
             return True
         if mean is None and (not binary or nats < _EXACT_NATS):
             return kl_free(epsilon, nats / m) >= 0.5
         if mean is None:
             return binomial_free(m, epsilon, nats) == m
-        if binary:
+        if isinstance(measure, Measure) and self._rounded is not None:
+            count = round(Fraction(mean) * m)
+            count, epsilon = m - count if measure.greater_is_better else count, self.epsilon
+            value, (low, high) = self._rounded.of(count / m), measure.interval_of_count(count, nats)
+        elif binary:
             count = round(Fraction(mean) * m)
             value, (low, high) = count / m, binomial_interval(count, m, nats)
         else:
@@ -402,7 +410,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
-        value, low, high = self._judged(rows, row, self._nats(number))
+        value, low, high = rows.judged(row, number, self._nats)
         half_width = max(value - low, high - value)
         if half_width > self.epsilon:
             return (
@@ -411,50 +419,45 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             )
         return FixedSequenceAnswer(value, low, high, half_width, number)
 
-    def _judged(self, rows: Any, row: int, nats: float) -> tuple[float, float, float]:
-        if isinstance(rows, _MeasuredRows):
-            return rows.judged(row, nats)
-        mean, m = rows.means[row], self.n_samples
-        if rows.binary:
-            return mean, *binomial_interval(round(mean * m), m, nats)
-        return mean, *kl_interval(mean, m, nats)
-
     def _reader(self, y_pred: Any, *, many: bool) -> Any:
         truth, measure = self._truth, self._measure
-        if truth is None or measure.name == "error" and not measure.is_weighted:
+        counts = measure.name == "error" and not measure.is_weighted and self._rounded is None
+        if truth is None or counts:
             return super()._reader(y_pred, many=many)
         self._check_owner()
         assert isinstance(measure, Measure)
         return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
 
-    # ---- the state -------------------------------------------------------------------------
-
     def _parameters(self) -> dict[str, Any]:
-        measure = self._measure
-        weighting = None
-        if isinstance(measure, Measure) and measure.weighting is not None:
-            weighting = str(measure.weighting)
+        weighting = getattr(self._measure, "weighting", None)
         return super()._parameters() | {
             "n_vectors": 0,
-            "metric": measure.describe(),
-            "weighting": weighting,
+            "release": described(self.release),
+            "metric": self._measure.describe(),
+            "weighting": None if weighting is None else str(weighting),
         }
 
 
-class _MeasuredRows(NamedTuple):
-    """Predictions, judged one by one by a metric."""
+class _MeasuredRows:
+    """Predictions, judged by a metric: a block of queries that follow each other in one step."""
 
-    truth: Truth
-    measure: Measure
-    rows: NDArray[Any]
+    def __init__(self, truth: Truth, measure: Measure, rows: NDArray[Any]) -> None:
+        self._truth, self._measure = truth, measure
+        self.means = rows  # one a row: only their number is used
+        self._n_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // truth.n_samples))
+        # value and limits of the present block's rows, by row and number
+        self._known: dict[tuple[int, int], tuple[float, float, float]] = {}
 
-    @property
-    def means(self) -> NDArray[Any]:
-        """One a row: only their number is used."""
-        return self.rows
-
-    def judged(self, row: int, nats: float) -> tuple[float, float, float]:
-        paid = np.array([nats])
-        kept = self.truth.keep(self.measure, self.rows[row : row + 1], paid)
-        lows, highs = self.measure.intervals(kept, paid)
-        return float(self.measure.values(kept)[0]), float(lows[0]), float(highs[0])
+    def judged(
+        self, row: int, number: int, nats: Callable[[int], float]
+    ) -> tuple[float, float, float]:
+        if (row, number) not in self._known:
+            rows = self.means[row : row + self._n_block]
+            paid = np.array([nats(number + place) for place in range(len(rows))])
+            kept = self._truth.keep(self._measure, rows, paid)
+            columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
+            found = zip(*(column.tolist() for column in columns), strict=True)
+            self._known = {
+                (row + place, number + place): limits for place, limits in enumerate(found)
+            }
+        return self._known[row, number]

@@ -46,26 +46,8 @@ class GuessGuard(MeanGuard[AnswerT, AnswersT]):
     def query_many(self, Y_pred: Any, *, guesses: Any) -> AnswersT:
         """Answer queries in order, bit for bit as a loop of `query` would.
 
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            One query a row, as in `query`.
-        guesses : array_like, shape (k,)
-            One guess a row.
-
-        Returns
-        -------
-        Answers
-            Of the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError
-            For bad rows or guesses; nothing has changed then.
-        RuntimeError
-            As in `query`.
+        Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`;
+        `guesses`, array_like of shape (k,), are one a row.
         """
         rows = self._reader(Y_pred, many=True)
         checked = check_guesses(guesses, len(rows.means), self.kind)

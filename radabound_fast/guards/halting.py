@@ -15,8 +15,10 @@ from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.bounds.weighted import WeightedSequence
+from radabound_fast.guards.release import tolerance_before
 
 if TYPE_CHECKING:
+    from radabound_fast.rows.rounded import Rounded
     from radabound_fast.rows.weighting import Units
 
 NO_LIMIT = 2**63 - 1
@@ -45,8 +47,11 @@ class HaltingRule:
         two_sided: bool | None = None,
         max_queries: int | None = None,
         units: Units | None = None,
+        rounded: Rounded | None = None,
     ) -> None:
         self.epsilon = check_probability(epsilon=epsilon)
+        self.rounded = rounded
+        self.tolerance = tolerance_before(rounded, self.epsilon)
         self.delta = check_delta(delta)
         self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
         self._total = n_samples << UNIT_SHIFT  # in units, of a row that errs everywhere
@@ -59,26 +64,33 @@ class HaltingRule:
         self.n_samples, self.n_vectors = n_samples, n_vectors
         self.has_weights = units is not None
         self.threshold = self.bound.threshold(self.delta)
-        self.free = self.bound.free(n_samples, self.epsilon, self.delta, self.max_queries)
+        self.free = self.bound.free(n_samples, self.tolerance, self.delta, self.max_queries)
 
     @property
     def guarantee(self) -> str:
         """In words."""
-        return self.bound.guarantee(
+        told = self.bound.guarantee(
             self.n_samples,
             self.n_vectors,
-            self.epsilon,
+            self.tolerance,
             self.delta,
             estimator=self.estimator,
             two_sided=self.two_sided,
             max_queries=self.max_queries,
         )
+        if self.rounded is None:
+            return told
+        return (
+            f"{told} All this is of scores before they are rounded to multiples of "
+            f"{self.rounded.step:g}: every answer is within {self.epsilon:g} of the same truth, "
+            "and its interval is widened by what the rounding hides (Result 35)."
+        )
 
     def delta_prime(self, complexity: float) -> float:
-        """delta' at a complexity, clipped at 1; nan where the bound has no tail."""
-        if self.bound.log_tail is None:
+        """delta' at a complexity, clipped at 1; nan where either is not known."""
+        if self.bound.log_tail is None or math.isnan(complexity):
             return math.nan
-        excess = self.epsilon - 2.0 * complexity
+        excess = self.tolerance - 2.0 * complexity
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
@@ -114,7 +126,18 @@ class HaltingRule:
                 some = declared == flag
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
-        return self.bound.interval(self.free, values, n_queries, self.epsilon, declared)
+        if self.rounded is None:
+            return self.bound.interval(self.free, values, n_queries, self.epsilon, declared)
+        # of the least and the largest mean that is rounded alike, cut to epsilon
+        least, most = self.rounded.cell(values)
+        if not self.has_weights:  # of counts
+            m, slack = self.n_samples, self.n_samples * 2.0**-50
+            least, most = np.ceil(least * m - slack) / m, np.floor(most * m + slack) / m
+        ends = at_least(least, 0.0), at_most(most, 1.0)
+        (lows, _), (_, highs) = (
+            self.bound.interval(self.free, end, n_queries, 1.0, declared) for end in ends
+        )
+        return at_least(lows, values - self.epsilon), at_most(highs, values + self.epsilon)
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""
@@ -166,7 +189,7 @@ class HaltingRule:
         given: dict[str, Any] = {
             "n_samples": self.n_samples,
             "n_vectors": self.n_vectors,
-            "epsilon": self.epsilon,
+            "epsilon": self.tolerance,
             "delta": self.delta,
             "two_sided": self.two_sided,
             "largest_mean": largest_total / everything,
@@ -205,17 +228,7 @@ def weighted(bound: Bound, units: Units) -> WeightedSequence:
             f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
             f"proved, got {bound.name!r}"
         )
-    return WeightedSequence(
-        name=bound.name,
-        source=bound.source,
-        proved=bound.proved,
-        estimators=bound.estimators,
-        sides=bound.sides,
-        weights=units.of_groups,
-        counts=units.counts,
-        largest=units.largest,
-        squares=units.squares,
-    )
+    return WeightedSequence(units.of_groups, units.counts, units.largest, units.squares)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
@@ -243,7 +256,10 @@ class Limits:
     def __init__(self, rule: HaltingRule) -> None:
         self._rule = rule
         self._has_counts = (
-            rule.free is not None and not rule.has_weights and rule.n_samples <= _MOST_LISTED
+            rule.free is not None
+            and rule.rounded is None
+            and not rule.has_weights
+            and rule.n_samples <= _MOST_LISTED
         )
         self._price = math.nan  # in nats, of a query: it only rises
         self._known = np.empty((2, 0))  # at this price, by the count

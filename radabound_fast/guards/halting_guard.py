@@ -9,6 +9,7 @@ from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, as_judged
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ _OF_JUDGED = ("n_samples", "metric", "weighting")
 class HaltingGuard(Guard, Owned):
     """Base class of guards whose queries change them: JSON parameters, and integers that change.
 
-    A subclass calls ``super().__init__(judged)`` first.
+    A subclass calls ``super().__init__(judged)`` first, and sets `_shared`, what queries change.
     """
 
+    _shared: SharedState
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it, or share it "
         "as a database (open)"
@@ -51,14 +53,14 @@ class HaltingGuard(Guard, Owned):
             self._halt_is_known = True
             note_halt(self.kind, n_answered, self.n_samples)
 
-    @property
-    def _shared(self) -> SharedState:
-        """What queries change."""
-        raise NotImplementedError
-
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
         raise NotImplementedError
+
+    @property
+    def halted(self) -> bool:
+        """Whether a query has been withheld; it never turns False again."""
+        return self._shared.halted
 
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
@@ -74,8 +76,6 @@ class HaltingGuard(Guard, Owned):
         """The guard's parameters that may be shown to anybody: no seed, no counts of labels."""
         hidden = ("seed", "signs", "weighting", "metric")
         return {name: value for name, value in self._parameters().items() if name not in hidden}
-
-    # ---- a database that processes share ---------------------------------------------------
 
     @classmethod
     def _open_record(
@@ -97,6 +97,8 @@ class HaltingGuard(Guard, Owned):
                 arguments = given | {"seed": check_seed(parameters["seed"])}
         else:
             arguments = {key: value for key, value in parameters.items() if key not in _OF_JUDGED}
+            if "release" in arguments:
+                arguments["release"] = release_from(arguments["release"])
         if whose.holdout is None and are_given:
             whose.apart()  # raises
         if whose.holdout is None and parameters.get("metric") is not None:

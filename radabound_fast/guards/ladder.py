@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import (
-    certainty,
-    check_count,
-    check_delta,
-    check_probability,
-    counted,
-)
+from radabound_fast._checks import certainty, check_count, check_delta, check_probability, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
@@ -132,12 +126,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
     @sealed
     def __init__(
-        self,
-        judged: Any,
-        step: float,
-        *,
-        delta: float,
-        max_queries: int | None = None,
+        self, judged: Any, step: float, *, delta: float, max_queries: int | None = None
     ) -> None:
         super().__init__(judged, _Standing())
         self.step = check_probability(step=step)
@@ -162,22 +151,12 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        step, delta, max_queries
-            As for the constructor; they must be those that the database was made with.  Without
-            step and delta all parameters are those of the database, which must exist.
+        `step`, `delta` and `max_queries` must be those that the database was made with; without
+        step and delta all are those of the database.
         """
         return cls._open(locals())
-
-    # ---- asking ------------------------------------------------------------------------------
 
     @sealed
     def query(self, y_pred: Any) -> LadderAnswer:
@@ -205,22 +184,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def query_many(self, Y_pred: Any) -> LadderAnswers:
         """Answer queries in order, bit for bit as a loop of `query` would.
 
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            One query a row, as in `query`.
-
-        Returns
-        -------
-        Answers
-            Of the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError, RuntimeError
-            As in `query`, for any row; nothing has changed then.
+        Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`.
         """
         return self._many(self._reader(Y_pred, many=True))
 
@@ -237,8 +201,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
-        self._progress.refresh()
-        return self._progress.n_updates
+        return int(self._current.n_updates)
 
     @property
     def guarantee(self) -> str:

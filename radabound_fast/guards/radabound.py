@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
+from radabound_fast.guards.release import Release
 from radabound_fast.guards.signed import SignedGuard
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class RadaBound(SignedGuard):
         an argument is for reproduction: whoever chooses the queries must not know it.
     signs : {"stored", "generated"}, default "stored"
         Whether the sign vectors are kept in memory, or made again for each query; see `SignMatrix`.
+    release : "interval" or Rounded, default "interval"
+        How much leaves: means and intervals as they are, or for a guard made on labels answers
+        rounded to multiples of a step below 2 epsilon, and intervals that are widened by what that
+        hides; epsilon still bounds their error, and no answer has a complexity.
 
     Raises
     ------
@@ -92,6 +97,7 @@ class RadaBound(SignedGuard):
         two_sided: bool | None = None,
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
+        release: Release = "interval",
     ) -> None:
         if bound == "fixed-sequence":
             raise ValueError(
@@ -108,6 +114,7 @@ class RadaBound(SignedGuard):
             two_sided=two_sided,
             seed=seed,
             signs=signs,
+            release=release,
         )
 
     @classmethod
@@ -125,6 +132,7 @@ class RadaBound(SignedGuard):
         two_sided: bool | None = None,
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
+        release: Release = "interval",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -142,7 +150,7 @@ class RadaBound(SignedGuard):
             As for the constructor.  The database holds a salted hash of labels, which shows whether
             a complete guess of them is right and nothing else, and opens only for these labels.
             May be left out where losses are judged and the database exists.
-        epsilon, delta, n_vectors, bound, estimator, two_sided, seed, signs
+        epsilon, delta, n_vectors, bound, estimator, two_sided, seed, signs, release
             As for the constructor; they must be those that the database was made with (`signs` may
             differ: the results do not).  ``seed=None`` takes the seed that is stored.  Without
             epsilon and delta all parameters are those of the database, which must exist.

@@ -1,37 +1,70 @@
-"""How much of a number leaves a guard, where that is a choice."""
+"""How much of a score leaves a guard, where that is a choice."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from typing import Any, Literal
 
-from radabound_fast._checks import check_positive
+from radabound_fast._checks import shown
+from radabound_fast.holdout import Holdout, Losses
+from radabound_fast.rows.rounded import Rounded
+
+Release = Literal["interval"] | Rounded
 
 
-@dataclass(frozen=True)
-class Rounded:
-    """Releases a number rounded to the nearest multiple of a step.
-
-    Parameters
-    ----------
-    step : float
-        Distance of the values that may be released, in units of the number, fixed beforehand.
+def rounding(release: Any, holdout: Holdout | Losses) -> Rounded | None:
+    """Return the grid on which a guard answers; None: values are released as they are.
 
     Raises
     ------
-    TypeError, ValueError
-        The step is not a positive number.
+    ValueError
+        `release` is neither, or losses are judged.
     """
+    if not isinstance(release, Rounded):
+        if release != "interval":
+            raise ValueError(f"release must be 'interval' or a Rounded, got {shown(release)}")
+        return None
+    if isinstance(holdout, Losses):
+        raise ValueError(
+            "release must be 'interval' where losses are judged: whoever brings them knows their "
+            f"mean, got {release!r}"
+        )
+    return release
 
-    step: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "step", check_positive(step=self.step))
+def tolerance_before(rounded: Rounded | None, epsilon: float) -> float:
+    """Return how near a score must be known, for its rounded value to be within epsilon.
 
-    def n_values(self, least: float, most: float) -> int:
-        """Return how many different values may be released of numbers in [least, most]."""
-        return math.floor(most / self.step + 0.5) - math.floor(least / self.step + 0.5) + 1
+    Raises
+    ------
+    ValueError
+        The step is not below 2 epsilon.
+    """
+    if rounded is None:
+        return epsilon
+    if rounded.step >= 2.0 * epsilon:
+        raise ValueError(
+            f"release must have a step below 2 epsilon = {2.0 * epsilon:g}, got {rounded!r}"
+        )
+    from fractions import Fraction  # which is slow to import
 
-    def of(self, value: float) -> float:
-        """Return the multiple of the step that is released for a value."""
-        return math.floor(value / self.step + 0.5) * self.step
+    return float(Fraction(repr(epsilon)) - Fraction(repr(rounded.step)) / 2)
+
+
+def described(release: Any) -> Any:
+    """Return a release as a JSON value, which `release_from` reads."""
+    return {"step": release.step} if isinstance(release, Rounded) else release
+
+
+def release_from(stored: Any) -> Any:
+    """Return the release that `described` described."""
+    return Rounded(stored["step"]) if isinstance(stored, dict) else stored
+
+
+def rounding_told(rounded: Rounded | None) -> str:
+    """Return what a guarantee adds where answers are rounded; else nothing."""
+    if rounded is None:
+        return ""
+    return (
+        f" Answers are rounded to multiples of {rounded.step:g}, and intervals are widened by what "
+        "that hides (Result 35)."
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
@@ -11,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_bool, check_count, check_fraction, counted
-from radabound_fast._kernels.guard import GuardCore, RadaBoundAnswer, SignedQueries, lay_out
+from radabound_fast._kernels.guard import (
+    GuardCore,
+    RadaBoundAnswer,
+    SignedQueries,
+    lay_out,
+    rounded_answer,
+)
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, pack_rows, sums_of_rows
 from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
@@ -20,10 +25,11 @@ from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
+from radabound_fast.guards.release import Release, described, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, checked_words, words_for
-from radabound_fast.rows.partial import Partial, Task, each_of
+from radabound_fast.rows.partial import Partial, SignedTask, each_of, in_order
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
 
@@ -40,7 +46,14 @@ class SignedGuard(HaltingGuard, SignedQueries):
     """
 
     def __init__(
-        self, judged: Any, *, n_vectors: int, seed: int | None, signs: Signs, **rule: Any
+        self,
+        judged: Any,
+        *,
+        n_vectors: int,
+        seed: int | None,
+        signs: Signs,
+        release: Release,
+        **rule: Any,
     ) -> None:
         super().__init__(judged)
         self._check_metric()
@@ -49,14 +62,19 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if isinstance(self._holdout, Holdout):
             self._labels = self._holdout.labels
             self._rows = self._labels.rows
+        self.release: Release = release
+        self._rounded = rounding(release, self._holdout)
+        self._finishes = self._logs or self._rounded is not None
         self._units = units = Units.of(self._holdout.weighting)
         n_signs = self.n_samples if units is None else units.n_groups
         self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
-        self._rule = HaltingRule(*self._signs.shape[::-1], units=units, **rule)
+        self._rule = HaltingRule(
+            *self._signs.shape[::-1], units=units, rounded=self._rounded, **rule
+        )
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
-        self._core = GuardCore(
+        self._core = self._shared = GuardCore(
             self._signs.store,
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
@@ -69,8 +87,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 lay_out(nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False)
             )
         self._holdout.note_guard(None)
-
-    # ---- asking: `query` is compiled ---------------------------------------------------------
 
     @sealed
     def query_many(
@@ -122,7 +138,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     # ---- rows that are counted elsewhere ------------------------------------------------------
 
-    def task(self) -> Task:
+    def task(self) -> SignedTask:
         """Return what workers need to count rows for this guard: small, and can be pickled.
 
         It holds the seed of the signs and, where the guard was made on labels, these:
@@ -134,22 +150,26 @@ class SignedGuard(HaltingGuard, SignedQueries):
             The guard has weights or groups, which workers do not know.
         """
         if self._units is not None:
-            raise TypeError("a guard with sample_weight or groups has no task: ask it itself")
+            raise TypeError(
+                "a guard with sample_weight or groups has no task: ask it itself, or use a "
+                "DeclaredSearch, whose task has them"
+            )
         signs: Signs = "stored" if self._signs.nbytes else "generated"
-        task = Task(self.seed, self.n_samples, self.n_vectors, signs)
-        return task if self._labels is None else replace(task, labels=self._labels)
+        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, signs)
 
     @sealed
     def take(
         self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
     ) -> RadaBoundAnswers:
-        """Answer rows that were counted elsewhere, in the order of the partials.
+        """Answer rows that were counted elsewhere, in the order of the partials, or of their ids.
 
         Parameters
         ----------
         partials : iterable of Partial
             Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
-            no more are asked for.
+            no more are asked for, unless they have ids.  With ids they may come in any order: the
+            rows of each must be side by side in the order that was fixed, and all together those
+            from ``n_answered`` on, each once.
         fetch : callable, optional
             ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on, as
             `query_many` takes them.  It is called where some row might not pass: for the block of
@@ -165,8 +185,9 @@ class SignedGuard(HaltingGuard, SignedQueries):
         HoldoutExhausted
             The guard had halted before this call.
         TypeError, ValueError
-            Something is no partial, of other signs, or of some samples only; rows are needed and
-            there is no `fetch`, or they are not what the partial was made of.
+            Something is no partial, of other signs, or of some samples only; a row comes twice or
+            is missing; rows are needed and there is no `fetch`, or they are not what the partial
+            was made of.
 
         Notes
         -----
@@ -182,11 +203,11 @@ class SignedGuard(HaltingGuard, SignedQueries):
         >>> guard.take(partials, fetch=lambda i: blocks[i])
         RadaBoundAnswers(30 answers, halted=False, n_answered=30)
         """
-        each = each_of(partials)
+        each = each_of(partials, self.task().identity, "another guard's signs")
         nothing = np.empty((0, -(-self.n_samples // 64)), np.uint64)
         answered = [self.query_many(PackedLosses(nothing, self.n_samples))]
         try:
-            for number, partial in enumerate(each):
+            for number, partial in in_order(each, self.n_answered):
                 answered.append(self._taken(number, partial, fetch))
                 if answered[-1].halted:
                     break
@@ -199,36 +220,29 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _taken(
         self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
     ) -> RadaBoundAnswers:
-        if not isinstance(partial, Partial):
-            raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
-        if partial.identity != self.task().identity:
-            raise ValueError(f"partial {number} is of another guard's signs")
-        if not partial.is_whole:
-            raise ValueError(f"partial {number} must have all samples, got {partial!r}")
         n_rows, shift = len(partial), partial.unit_shift
         if not n_rows:
             return self._answered_nothing(halted=False)
+        order = slice(None) if partial.ids is None else np.argsort(partial.ids)
+        totals = partial.totals[order]
         found = self._core.adopt(
             lay_out(
-                *partial.sums,
-                n_rows=n_rows,
-                unit_shift=shift,
-                largest=int(partial.totals.max()),
+                *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
             ),
-            partial.totals,
+            totals,
             may_be_real=not partial.binary,
         )
         if found is not None:
-            values = partial.totals / (self.n_samples << shift)
+            values = totals / (self.n_samples << shift)
             n_answered, complexity = found
             return self._answers((values, None, n_answered, False, complexity, partial.binary))
         try:
-            return self._fetched(number, partial, fetch)
+            return self._fetched(number, partial, order, fetch)
         except HoldoutExhausted:  # another process has halted it since the partial before
             return self._answered_nothing(halted=True)
 
     def _fetched(
-        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+        self, number: int, partial: Partial, order: Any, fetch: Callable[[int], Any] | None
     ) -> RadaBoundAnswers:
         if self.halted:
             self._refuse()
@@ -254,6 +268,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         )
         if not same:
             raise ValueError(f"fetch must return the rows of partial {number}, got others")
+        values = values[order]
         return self.query_many(PackedLosses(values, m) if packed else values)
 
     def _answers(self, result: Any) -> RadaBoundAnswers:
@@ -264,6 +279,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
             note_answers(self.kind, len(values), n_answered)
         if halted:
             self._note_halt(n_answered)
+        if self._rounded is not None:
+            values, complexities, complexity = self._rounded.of(values), None, np.nan
         return RadaBoundAnswers(
             values,
             binary=binary,
@@ -278,8 +295,13 @@ class SignedGuard(HaltingGuard, SignedQueries):
         found = self._core
         return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
 
-    def _log(self, answer: RadaBoundAnswer) -> None:
-        note_answer(self.kind, answer.number, answer.value)
+    def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
+        """The answer that is returned, which is logged."""
+        if self._rounded is not None:
+            answer = rounded_answer(self._rounded.of(answer.value), answer.number, self._rule)
+        if self._logs:
+            note_answer(self.kind, answer.number, answer.value)
+        return answer
 
     @property
     def bound(self) -> str:
@@ -298,19 +320,22 @@ class SignedGuard(HaltingGuard, SignedQueries):
         reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
         if not found.n_rows:
             reason = "the holdout cannot answer a first query"
-        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
-        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        # it covers the withheld query, of which it tells more than a rounded answer does
+        complexity = found.complexity if self._rounded is None else None
+        at = "" if complexity is None else f"at complexity {complexity:.6g} "
+        reason += (
+            f": {at}the bound {self.bound!r} does not vouch for an error of at most "
+            f"{self.epsilon:g}; this query is withheld"
+        )
         if not found.n_rows:
             reason += self.what_would_answer()
         raise HoldoutExhausted(
             reason,
             n_answered=found.n_rows,
-            complexity=found.complexity,
-            delta_prime=self._rule.delta_prime(found.complexity),
+            complexity=complexity,
+            delta_prime=None if complexity is None else self._rule.delta_prime(complexity),
             threshold=self.threshold,
         )
-
-    # ---- reading -------------------------------------------------------------------------
 
     @property
     def n_groups(self) -> int:
@@ -355,11 +380,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """The state, after what other processes have committed to the database."""
         self._core.refresh()
         return self._core
-
-    @property
-    def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        return self._core.halted
 
     @property
     def n_answered(self) -> int:
@@ -464,12 +484,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
 
-    # ---- what is kept on disk --------------------------------------------------------------
-
-    @property
-    def _shared(self) -> GuardCore:
-        return self._core
-
     def _parameters(self) -> dict[str, Any]:
         return {
             "n_samples": self.n_samples,
@@ -478,4 +492,5 @@ class SignedGuard(HaltingGuard, SignedQueries):
             "n_vectors": self.n_vectors,
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
+            "release": described(self.release),
         }

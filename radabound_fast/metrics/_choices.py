@@ -10,6 +10,7 @@ from radabound_fast._checks import check_choice, shown
 
 from ._table import METRICS
 
+# by name; dataclasses are those alone that have options of their own, as each takes long to make
 _CHOICES: dict[str, type[MetricChoice]] = {}
 
 
@@ -41,21 +42,18 @@ class MetricChoice:
         return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
 class Error(MetricChoice):
     """The share of wrong predictions."""
 
     name: ClassVar[str] = "error"
 
 
-@dataclass(frozen=True)
 class Accuracy(MetricChoice):
     """The share of right predictions."""
 
     name: ClassVar[str] = "accuracy"
 
 
-@dataclass(frozen=True)
 class BalancedAccuracy(MetricChoice):
     """The mean of the classes' recalls."""
 
@@ -77,35 +75,30 @@ class _TwoClasses(MetricChoice):
     """
 
 
-@dataclass(frozen=True)
 class Precision(_TwoClasses):
     """The share of right predictions among those of the positive class."""
 
     name: ClassVar[str] = "precision"
 
 
-@dataclass(frozen=True)
 class Recall(_TwoClasses):
     """The share of right predictions among the rows of the positive class."""
 
     name: ClassVar[str] = "recall"
 
 
-@dataclass(frozen=True)
 class Specificity(_TwoClasses):
     """The share of right predictions among the rows of the negative class."""
 
     name: ClassVar[str] = "specificity"
 
 
-@dataclass(frozen=True)
 class F1(_TwoClasses):
     """The harmonic mean of precision and recall."""
 
     name: ClassVar[str] = "f1"
 
 
-@dataclass(frozen=True)
 class RocAuc(_TwoClasses):
     """The area under the ROC curve, of scores; ties count one half."""
 
@@ -146,7 +139,6 @@ class LogLoss(MetricChoice):
     name: ClassVar[str] = "neg_log_loss"
 
 
-@dataclass(frozen=True)
 class BrierScore(_TwoClasses):
     """The negative mean Brier score, of probabilities."""
 
@@ -167,14 +159,12 @@ class _OfNumbers(MetricChoice):
     """
 
 
-@dataclass(frozen=True)
 class AbsoluteError(_OfNumbers):
     """The negative mean absolute error, of numbers."""
 
     name: ClassVar[str] = "neg_mean_absolute_error"
 
 
-@dataclass(frozen=True)
 class SquaredError(_OfNumbers):
     """The negative mean squared error, of numbers."""
 
@@ -206,10 +196,7 @@ _SYNONYMS = {
 def as_choice(metric: Any) -> MetricChoice:
     """The metric that a name or an object stands for.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Neither is it, or it is the name of a metric that needs an option.
+    TypeError, ValueError: neither is it, or it is the name of a metric that needs an option.
     """
     if isinstance(metric, MetricChoice):
         return metric
@@ -221,10 +208,8 @@ def as_choice(metric: Any) -> MetricChoice:
 def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
     """The metric of a name, with options by name.
 
-    Raises
-    ------
-    TypeError, ValueError
-        No such metric, an option that it does not have, or one missing that it needs.
+    TypeError, ValueError: no such metric, an option that it does not have, or one missing that it
+    needs.
     """
     try:
         name = check_choice(METRICS, metric=metric)

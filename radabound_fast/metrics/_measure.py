@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from radabound_fast.bounds import (
     paired_interval,
     weighted_cross_validation_interval,
 )
+from radabound_fast.rows.rounded import Rounded
 
 from ._classes import around
 from ._table import METRICS
@@ -55,6 +56,7 @@ class MeanLoss:
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
     is_weighted: ClassVar[bool] = False
+    rounded: ClassVar[None] = None
     assumed: ClassVar[str] = INDEPENDENT
     where: ClassVar[str] = "in the population"
 
@@ -132,6 +134,8 @@ class Measure(NamedTuple):
         A keyed fingerprint of the rows' weights and groups, if they have any.
     n_folds : int, optional
         Of the cross-validation that the predictions come from.
+    rounded : Rounded, optional
+        The grid on which values leave.
     """
 
     name: str
@@ -142,11 +146,13 @@ class Measure(NamedTuple):
     baseline: tuple[int, int] | None = None
     weighting: int | None = None
     n_folds: int | None = None
+    rounded: Rounded | None = None
 
     @property
     def keeps(self) -> str:
         """What is kept of a query: see `Metric`."""
-        return METRICS[self.name].keeps if self.weighting is None else "limits"
+        counts = self.weighting is None and self.rounded is None
+        return METRICS[self.name].keeps if counts else "limits"
 
     @property
     def greater_is_better(self) -> bool:
@@ -174,7 +180,8 @@ class Measure(NamedTuple):
             return None
         if self.keeps == "limits":
             value, gain = float(kept[0, 0]), float(kept[0, 3])
-            return value - gain if self.greater_is_better else value + gain
+            value += -gain if self.greater_is_better else gain
+            return value if self.rounded is None else float(self.rounded.of(value))
         return float(self.values(np.array([[self.baseline[0], 0]]))[0])
 
     @property
@@ -239,6 +246,8 @@ class Measure(NamedTuple):
     def interval_of_value(self, value: Any, nats: Any) -> Limits:
         """Limits of the population's metric, given its value on the rows, or one a nats."""
         values, row = read_values(value, *self.ends), METRICS[self.name]
+        if self.rounded is not None:
+            return self._limits_of_rounded(as_floats(values), nats)
         if self.n_folds is not None and not self.is_weighted and row.n_effective is not None:
             n_rows = row.n_effective(self)
             return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
@@ -255,6 +264,8 @@ class Measure(NamedTuple):
         """Limits of the population's metric, given the count that it is the share of."""
         n_rows = self._n_counted
         counts = read_counts(count, n_rows)
+        if self.rounded is not None:
+            return self._limits_of_rounded(counts / n_rows, nats)
         if self.n_folds is not None:
             return self.fold_limits(counts / n_rows, n_rows, nats, True)
         return binomial_interval(counts, n_rows, nats)
@@ -292,6 +303,42 @@ class Measure(NamedTuple):
             )
         return around(values, least + span * lows, least + span * highs)
 
+    def released(self, kept: Array, nats: Array) -> Array:
+        """What leaves of what was counted: that, or values and limits on the grid."""
+        if self.rounded is None:
+            return kept
+        exact, grid, (least, most) = self._replace(rounded=None), self.rounded, self.ends
+        values = exact.values(kept)
+        cells = grid.cell(values)
+        if len(values) == 1 and METRICS[self.name].one_count is not None:
+            # one after the other, most are of few cells and prices
+            limits = _hull_of_one(exact, *map(float, (*cells[0], *cells[1], nats[0])))
+        else:
+            limits = exact.hull(*cells, nats)
+        if limits is None:
+            lows, highs = exact.intervals(kept, nats)
+            limits = grid.below(lows), grid.above(highs)
+        values = grid.of(values)
+        columns: Array = np.clip(np.stack([values, *limits], axis=1), least, most)
+        if self.baseline is None:
+            return columns
+        # the gain follows from the value, so that both tell no more than one
+        gains = grid.of(values - grid.of(exact.baseline_value(kept)))
+        gains = gains if self.greater_is_better else -gains
+        lows, highs = exact.gain_intervals(kept, nats)
+        lows, highs = np.minimum(grid.below(lows), gains), np.maximum(grid.above(highs), gains)
+        return np.column_stack([columns, gains, lows, highs])
+
+    def _limits_of_rounded(self, values: Any, nats: Any) -> Limits:
+        """Limits of values that are released rounded."""
+        assert self.rounded is not None
+        exact, (least, most) = self._replace(rounded=None), self.rounded.cell(np.atleast_1d(values))
+        exact._n_counted  # noqa: B018 raises where limits are no function of the value
+        hull = exact.hull(least, most, np.atleast_1d(nats))
+        assert hull is not None
+        lows, highs = hull
+        return (lows, highs) if np.ndim(values) else (lows[0], highs[0])
+
     @property
     def n_outcomes(self) -> int | None:
         """How many values, with their limits, a model may have; None: they are real numbers."""
@@ -302,8 +349,8 @@ class Measure(NamedTuple):
             return row.one_count(self)[1] + 1
         return None if row.n_outcomes is None else row.n_outcomes(self)
 
-    def hull(self, least: float, most: float, nats: float) -> tuple[float, float] | None:
-        """Limits that hold those of every value in [least, most].
+    def hull(self, least: Floats, most: Floats, nats: Floats) -> tuple[Floats, Floats] | None:
+        """Limits that hold those of every value in [least, most], for each of several.
 
         None where limits are no function of the value.
         """
@@ -311,16 +358,16 @@ class Measure(NamedTuple):
         if row.one_count is None or self.keeps == "limits":
             return None
         column, largest = row.one_count(self)
-        ends = np.zeros((2, len(self.sizes)), np.int64)
-        ends[1, column] = largest
-        first, last = self.values(ends)
-        start, stop = (least, most) if first < last else (1.0 - most, 1.0 - least)
-        ends[:, column] = (
-            max(math.floor(start * largest), 0),
-            min(math.ceil(stop * largest), largest),
-        )
-        lows, highs = self.intervals(ends, np.full(2, nats))
-        return float(lows.min()), float(highs.max())
+        first, last = np.zeros((2, len(least), len(self.sizes)), np.int64)
+        last[:, column] = largest
+        if self.values(first[:1]) > self.values(last[:1]):
+            least, most = 1.0 - most, 1.0 - least
+        slack = largest * 2.0**-50  # more than rounding moves a count
+        first[:, column] = np.clip(np.ceil(least * largest - slack), 0, largest)
+        last[:, column] = np.clip(np.floor(most * largest + slack), 0, largest)
+        ends = [self.intervals(each, nats) for each in (first, last)]
+        (lows, highs), (other_lows, other_highs) = ends
+        return np.minimum(lows, other_lows), np.maximum(highs, other_highs)
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""
@@ -345,7 +392,7 @@ class Measure(NamedTuple):
     def describe(self) -> dict[str, Any]:
         """Return the measure as JSON values, which `from_description` reads."""
         told = self._asdict()
-        del told["n_folds"]  # which is a parameter of the search
+        del told["n_folds"], told["rounded"]  # which are parameters of the search
         return told | {
             "sizes": list(self.sizes),
             "options": dict(self.options),
@@ -353,8 +400,10 @@ class Measure(NamedTuple):
         }
 
     @classmethod
-    def from_description(cls, described: dict[str, Any], n_folds: int | None) -> Self:
-        """Return the measure that `describe` described, with the folds of its search."""
+    def from_description(
+        cls, described: dict[str, Any], n_folds: int | None, rounded: Rounded | None = None
+    ) -> Self:
+        """Return the measure that `describe` described, with folds and grid of its search."""
         parts = dict(described)
         sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
         options = tuple(sorted(parts.pop("options").items()))
@@ -363,6 +412,7 @@ class Measure(NamedTuple):
             options=options,
             baseline=baseline and tuple(baseline),
             n_folds=n_folds,
+            rounded=rounded,
             **parts,
         )
 
@@ -371,9 +421,8 @@ class Measure(NamedTuple):
         return f"{self.name!r}{told}"
 
 
-def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
-    """Return what a search on disk measures, by its description."""
-    parameters = description["parameters"]
-    if description["metric"] is not None:
-        return Measure.from_description(description["metric"], parameters["n_folds"])
-    return MeanLoss(parameters["n_samples"], parameters["n_folds"])
+@lru_cache(maxsize=4096)
+def _hull_of_one(
+    measure: Measure, least: float, most: float, nats: float
+) -> tuple[Floats, Floats] | None:
+    return measure.hull(*map(np.atleast_1d, (least, most, nats)))

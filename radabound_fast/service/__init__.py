@@ -13,6 +13,7 @@ queries it.
 `answering`    queries of the guard; calls that wait are committed together
 `replies`      errors as JSON
 `state`        what the owner and a team may see
+`reports`      reports of a declared search, read in steps
 `page`         HTML of that
 `counts`       metrics for Prometheus
 `app`          HTTP: authentication, limits on bodies, JSON

@@ -32,6 +32,7 @@ from radabound_fast.service.replies import (
     logger,
     unavailable,
 )
+from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.service.turns import Lane
 from radabound_fast.store.description import Damaged
@@ -93,6 +94,9 @@ class Service:
         self._answering = Answering(guard, self._counts.commit)
         self._take_tokens(tokens)
         self._guard_lane, self._report_lane = Lane(self._answering.answer), Lane()
+        self._reports: Reports | None = None
+        if guard.needs == "key":
+            self._reports = Reports(self._answering.guard, self._answering.read)
         self._max_body = max_body
         self._at_once = AtOnce(limits.BODIES * max_body)
         self._refusals = RefusalLog()
@@ -267,18 +271,27 @@ class Service:
 
     async def _report(self, _: Request, team: Team) -> Response:
         guard = self._answering.guard
-        read = partial(state.report_and_replies, guard, team)
-        report, replies = await self._read(team.name, read)
-        make = partial(_or_refusal, partial(state.team_report, guard, report, replies))
+        if guard.of_teams:  # everybody may see it
+            report = await self._guard_lane.do(team.name, partial(_or_refusal, guard.report))
+            return await self._report_reply(team, report)
+        if self._reports is None:
+            reason = f"only a DeclaredSearch has a report, this guard is a {guard.kind}"
+            raise _refusal(400, "TypeError", reason)
+        step = partial(_or_refusal, partial(self._reports.step, team))
+        while await self._report_lane.do(team.name, step):
+            pass
+        make = partial(_or_refusal, partial(self._reports.reply, team))
+        return Response(await self._report_lane.do(team.name, make), media_type=_JSON)
+
+    async def _report_reply(self, team: Team, report: Any) -> Response:
+        make = partial(state.report_fields, report)
         return _json(await self._report_lane.do(team.name, make))
 
     async def _end(self, _: Request, team: Team) -> Response:
-        guard = self._answering.guard
-        if not team.is_owner or not guard.of_teams:
+        if not team.is_owner or not self._answering.guard.of_teams:
             raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
         report = await self._guard_lane.do(team.name, partial(_or_refusal, self._answering.end))
-        make = partial(state.team_report, guard, report, None)
-        return _json(await self._report_lane.do(team.name, make))
+        return await self._report_reply(team, report)
 
     async def _page(self, _: Request, team: Team) -> Response:
         read = partial(state.page_content, self._answering.guard, team)

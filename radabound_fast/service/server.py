@@ -1,4 +1,4 @@
-"""uvicorn as it is; what keeps slow and hostile clients off is a reverse proxy in front of it."""
+"""uvicorn; what keeps slow and hostile clients off is a reverse proxy in front of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from radabound_fast.service.tokens import Tokens
 with needs("serve"):
     import prometheus_client
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 IDLE_SECONDS = 60
 MOST_CONNECTIONS = 1000
@@ -21,6 +22,18 @@ END_SECONDS = 3
 MOST_HEAD = 2**16  # octets
 # requests make no reference cycles, so collect rarely
 _GC_THRESHOLDS = 20_000, 10, 10
+
+
+class Protocol(H11Protocol):
+    """uvicorn's, which ends a connection that sends more ahead of its replies than a head may have.
+
+    It answers one request of a connection at a time, and would read more with every body.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if len(self.conn.trailing_data[0]) > MOST_HEAD:
+            self.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -32,14 +45,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
 
 
-def make_server(
-    guard: Guard,
-    tokens: Tokens,
-    *,
-    max_body: int = MAX_BODY,
-    tls_cert: str | None = None,
-    tls_key: str | None = None,
-) -> uvicorn.Server:
+def make_server(guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> uvicorn.Server:
     """A server of a guard, which answers from `run` until SIGINT or SIGTERM.
 
     Calls that wait are answered first; then the signal takes its usual effect.
@@ -51,14 +57,11 @@ def make_server(
     tokens : Tokens
     max_body : int
         Octets of a body.
-    tls_cert, tls_key : path, optional
-        Files in PEM.
     """
     service = Service(guard, tokens, max_body=max_body)
     config = uvicorn.Config(
         service.app,
-        # reads one request of a connection at a time, so that pipelined ones take no memory
-        http="h11",
+        http=Protocol,
         h11_max_incomplete_event_size=MOST_HEAD,
         ws="none",
         lifespan="on",
@@ -72,8 +75,6 @@ def make_server(
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=END_SECONDS,
-        ssl_certfile=tls_cert,
-        ssl_keyfile=tls_key,
     )
     return uvicorn.Server(config)
 

@@ -16,9 +16,7 @@ from radabound_fast import __version__
 from radabound_fast._checks import counted
 from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
-from radabound_fast.guards.declared.answers import DeclaredSearchAnswers
-from radabound_fast.guards.declared.search import DeclaredSearch
-from radabound_fast.guards.report import Report, SearchReport, plain, released
+from radabound_fast.guards.report import SearchReport, plain, released
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
@@ -61,54 +59,12 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
     return fields
 
 
-# ---- the report of a search ------------------------------------------------------------------
-
-
-def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[SearchReport, list[str] | None]:
-    """The report on all answers, and the replies to the team, or None for the owner.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The guard stores no scores, or has answered nothing yet.
-    """
-    if guard.of_teams:
-        return guard.report(), None  # everybody may see it
-    if guard.needs != "key":
-        raise TypeError(f"only a DeclaredSearch has a report, this guard is a {guard.kind}")
-    report = guard.report()
-    return report, None if team.is_owner else [call.reply for call in log.last(team.name)]
-
-
-def team_report(guard: Any, report: SearchReport, replies: list[str] | None) -> dict[str, Any]:
-    """The reply to `GET /report`, from what `report_and_replies` has read: for any thread.
-
-    Raises
-    ------
-    ValueError
-        The team has no answers yet.
-    """
-    if replies is not None and isinstance(report, Report):
-        report = Report.of(guard, _answers_in(replies, report.answers, guard))
-    told = {"version": __version__} | report.as_json()
-    told["ranking"] = [released(answer.to_dict()) for answer in report.ranking(10)]
-    fields: dict[str, Any] = json.loads(json.dumps(told, default=plain))
-    return fields | {"html": report._repr_html_()}
-
-
-def _answers_in(
-    replies: list[str], answers: DeclaredSearchAnswers, search: DeclaredSearch
-) -> DeclaredSearchAnswers:
-    """The answers that some replies released."""
-    released = set()
-    for reply in replies:
-        fields = json.loads(reply)
-        keys = fields["keys"] if "keys" in fields else [fields["key"]]
-        reruns = fields["reruns"] if "keys" in fields else [fields["rerun"]]
-        for key, rerun in zip(keys, reruns, strict=True):
-            released.add((search.space.find(key)[0], rerun))
-    queries = zip(answers.codes, answers.reruns.tolist(), strict=True)
-    return answers.subset([row for row, query in enumerate(queries) if query in released])
+def report_fields(report: SearchReport) -> dict[str, Any]:
+    """The reply to `GET /report`."""
+    fields = {"version": __version__} | report.as_json()
+    fields["ranking"] = [released(answer.to_dict()) for answer in report.ranking(10)]
+    plain_fields: dict[str, Any] = json.loads(json.dumps(fields, default=plain))
+    return plain_fields | {"html": report._repr_html_()}
 
 
 # ---- the page ----------------------------------------------------------------------------------

@@ -56,9 +56,6 @@ def identity_of(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-# ---- one name --------------------------------------------------------------------------------
-
-
 def check_one_name(found: os.stat_result, name: str) -> None:
     """Raise unless a file has one name: SQLite would have a log beside each."""
     if not stat.S_ISREG(found.st_mode):
@@ -84,9 +81,6 @@ def check_mounted_with_folder(path: str, name: str) -> None:
             f"{name} is mounted without its folder, and who used it elsewhere would not see "
             "its answers: mount the folder"
         )
-
-
-# ---- into its place --------------------------------------------------------------------------
 
 
 def in_turn(folder: str, work: Callable[[], T]) -> T:
@@ -193,9 +187,6 @@ def undisturbed(*, patient: bool = True) -> Iterator[None]:
             signal.signal(number, handler)
         for number in came:
             deliver(number)
-
-
-# ---- errors ----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from radabound_fast.store.description import (
 from radabound_fast.store.folder import BUSY_SECONDS, Path
 from radabound_fast.store.place import Place
 from radabound_fast.store.schema import GUARD, add_log_tables, check_tables
-from radabound_fast.store.sqlite import connect, explained
+from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]
@@ -110,8 +110,7 @@ class Ledger:
 
     def stored(self) -> Progress:
         """Return the state, once the whole file was checked; ValueError if it is damaged."""
-        if self._rows("PRAGMA integrity_check") != [("ok",)]:
-            raise Damaged(f"{self.path} is damaged: SQLite's integrity check fails")
+        check_integrity(self._rows, self.path)
         self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // self._value('PRAGMA page_size')}")
@@ -121,7 +120,9 @@ class Ledger:
         self._place.remember()
         return progress
 
-    # ---- what the kernel calls, under the guard's lock ---------------------------------------
+    def check_whole(self) -> None:
+        """Read all of the file; ValueError if it is damaged anywhere."""
+        self.stored()
 
     def read(self) -> Progress | None:
         """Return the state; None if it is what was last read or committed here.
@@ -161,8 +162,6 @@ class Ledger:
         """
         if self._transaction is None:
             self._rollback()
-
-    # ---- several calls in one transaction ----------------------------------------------------
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -225,8 +224,6 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""
         self._close()
-
-    # ---- statements --------------------------------------------------------------------------
 
     def _read(self) -> Progress | None:
         blob = self._value("SELECT state FROM guard")
@@ -294,9 +291,6 @@ class Ledger:
         return value
 
 
-# ---- the connection --------------------------------------------------------------------------
-
-
 def _put_away(database: sqlite3.Connection, place: Place) -> None:
     """Close it; SQLite would leave the log of a file that was moved where nobody finds it."""
     try:
@@ -324,9 +318,6 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
-
-
-# ---- the row ---------------------------------------------------------------------------------
 
 
 def blob_of(progress: Progress, checksums: Checksums) -> bytes:

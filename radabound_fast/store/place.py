@@ -130,8 +130,6 @@ class Place:
             if other is not None and other.is_open and other.identity == self.identity
         ]
 
-    # ---- while it is open --------------------------------------------------------------------
-
     def open(self, owner: object, closer: weakref.finalize[..., Any]) -> None:
         """Count as open from now on, until the owner is freed or `closer` is called."""
         self._owner, self._closer = weakref.ref(owner), closer

@@ -29,7 +29,7 @@ from radabound_fast.store.folder import (
 )
 from radabound_fast.store.ledger import Durability
 from radabound_fast.store.schema import SEARCH, Schema, add_log_tables, check_tables
-from radabound_fast.store.sqlite import connect, explained
+from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
 
@@ -102,8 +102,6 @@ class Record:
             raise Damaged(f"{self.path} is damaged: the description's checksum does not match")
         return str(text)
 
-    # ---- transactions ------------------------------------------------------------------------
-
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` does, in one transaction with the queries that the guard adds.
 
@@ -122,6 +120,14 @@ class Record:
     def look(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` finds, which only reads."""
         return self._do(work)
+
+    def check_whole(self) -> None:
+        """Read all of the file; ValueError if it is damaged anywhere."""
+        self._do(
+            lambda database: check_integrity(
+                lambda ask: database.execute(ask).fetchall(), self.path
+            )
+        )
 
     def add_log_tables(self) -> None:
         """Have the tables of a service's log beside the queries from now on."""
@@ -218,6 +224,10 @@ class SearchRecord(Record):
 
         return self._do(work, "IMMEDIATE")
 
+    def check_whole(self) -> None:
+        super().check_whole()
+        self.after(0)
+
     def first_free_rerun(self, code: Hashable) -> int:
         """Return the first rerun of a key that was not queried yet, from 1."""
         ask = "SELECT rerun FROM query WHERE code = ? ORDER BY rerun"
@@ -232,13 +242,21 @@ class SearchRecord(Record):
 
         return self._do(work)
 
-    def all(self) -> dict[Query, Entry]:
-        """Return every query so far, in the order in which they were first made."""
-        return self._do(
-            lambda database: dict(
-                map(self._entry, database.execute(f"SELECT {_COLUMNS} FROM query ORDER BY rowid"))
-            )
-        )
+    def after(self, n: int, at_most: int = -1) -> dict[Query, Entry]:
+        """Return the queries after the first n, in the order in which they were first made.
+
+        All of them, or `at_most` from 0 on.
+        """
+        ask = f"SELECT {_COLUMNS} FROM query WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        rows = self._do(lambda database: database.execute(ask, (n, at_most)).fetchall())
+        return dict(map(self._entry, rows))  # while others write
+
+    def those(self, queries: list[Query]) -> dict[Query, Entry]:
+        """Return some queries, which are there."""
+        ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
+        named = [(text_of(code), rerun) for code, rerun in queries]
+        rows = self._do(lambda database: [database.execute(ask, one).fetchone() for one in named])
+        return dict(map(self._entry, rows))
 
     def __len__(self) -> int:
         return self._do(self._count)

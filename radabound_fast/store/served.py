@@ -104,6 +104,18 @@ class Log:
             query = f"SELECT * FROM served {where} ORDER BY rowid DESC"
             yield from map(Served._make, cursor.execute(query, values))
 
+    def after(self, team: str, row: int, n_answers: int) -> list[tuple[int, str]]:
+        """Return the rows and replies of a team's calls after a row, until they have so many."""
+        query = "SELECT rowid, reply, n_answers FROM served WHERE team = ? AND rowid > ? ORDER BY 1"
+        found: list[tuple[int, str]] = []
+        with contextlib.closing(self._database.cursor()) as cursor:
+            for number, reply, n in cursor.execute(query, (team, row)):
+                found.append((number, reply))
+                n_answers -= n
+                if n_answers <= 0:
+                    break
+        return found
+
     def askers(self, today: int) -> dict[str, Asker]:
         """Return the teams, and how many calls each made."""
         rows = self._database.execute(

@@ -1,9 +1,10 @@
 """Attacks on a service of this machine, counted: ``make attacks``, an hour.
 
 Each attack runs against a service of its own, without a proxy and behind each of examples/service
-that is installed, while another team asks.  The exit
-code is 1 if an attack costs the others, or the machine, more than it may.  --quick is the same in
-a minute, behind nginx alone, and writes nothing.  Words choose attacks by their names.
+that is installed, while another team asks.  The counts, and what answers tell of labels, go into
+docs/evidence/attacks.md.  The exit code is 1 if an attack behind a proxy, or by a team, costs the
+others or the machine more than it may.  --quick is the same in a minute, behind nginx alone, and
+writes nothing; nor does a run that chooses attacks by words of their names.
 
 Nothing connects to another machine, and every attack ends by itself.
 """
@@ -15,16 +16,24 @@ import shutil
 import statistics
 import sys
 import tempfile
+import textwrap
 import time
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
-from attacks import strangers, teams
+import numpy as np
+from attacks import labels, strangers, teams
 from attacks.rig import Attack, Outcome, attacked
 from proxies import PROXIES
 
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "attacks.md"
+NOTHING = "nothing"  # in front
 DECLARED = ("--guard", "declared-search", "--space-size", "1000000000", "--delta", "0.1")
 BALANCED = ("--guard", "fixed-sequence", "--epsilon", "0.4", "--delta", "0.1",
             "--metric", "balanced_accuracy", "--max-queries", "1000000000")  # fmt: skip
+SMALL_SEARCH = {"serve": DECLARED, "n_samples": teams.SMALL, "key": 999_999_999}
+LONG_RECORD = {**SMALL_SEARCH, "n_answers": 1_000_000}
 ATTACKS = [
     Attack(strangers.pipelines),
     Attack(strangers.idle),
@@ -34,78 +43,155 @@ ATTACKS = [
     Attack(strangers.long_heads),
     Attack(strangers.refused),
     Attack(strangers.malformed),
-    Attack(teams.reports, "red", DECLARED, 80, key=999_999_999, n_answers=100_000),
-    Attack(teams.pages, "red", DECLARED, 80, key=999_999_999, n_answers=100_000),
+    Attack(teams.pipelines, "red", **SMALL_SEARCH),
+    Attack(teams.reports, "red", **LONG_RECORD),
+    Attack(teams.reports_of_many, "owner", **LONG_RECORD),
+    Attack(teams.reports_of_many, "red", **LONG_RECORD, whose="red"),
+    Attack(teams.pages, "red", **LONG_RECORD),
     Attack(teams.long_blocks, "red", BALANCED, teams.SMALL),
     Attack(teams.large_blocks, "red"),
     Attack(teams.held_bodies, "red"),
     Attack(teams.empty_blocks, "small"),
 ]
-# what an attack may cost at most: seconds of the others, octets of memory, of logs in a second
-MOST_WAIT, MOST_MEMORY, MOST_LOGS = 5.0, 2**28, 10_000
+# what an attack may cost: seconds of the others; octets of memory; octets of logs a second, and of
+# the database where no answer is given
+MOST_WAIT, MOST_MEMORY, MOST_LOGS, MOST_DATABASE = 5.0, 2**28, 10_000, 100_000
 
 
-def faults(outcome: Outcome) -> list[str]:
+# ---- what one client can cost the others ---------------------------------------------------------
+
+
+def faults(attack: Attack, outcome: Outcome) -> list[str]:
     """What cost more than it may."""
     found = []
     if outcome.failures or not outcome.waits:
         found.append(f"{len(outcome.failures)} calls of others failed: {set(outcome.failures)}")
-    if max(outcome.waits, default=0.0) > MOST_WAIT:
-        found.append(f"others waited {max(outcome.waits):.1f} s")
+    if (longest := max(outcome.waits + outcome.health, default=0.0)) > MOST_WAIT:
+        found.append(f"others waited {longest:.1f} s")
     if outcome.memory > MOST_MEMORY:
-        found.append(f"{outcome.memory / 2**20:,.0f} MB of memory")
+        found.append(f"{outcome.memory / 1e6:,.0f} MB of memory")
     if outcome.logs > MOST_LOGS * max(outcome.seconds, 1.0):
         found.append(f"{outcome.logs / outcome.seconds / 1000:,.0f} kB of logs a second")
+    if attack.team == "small" and outcome.database > MOST_DATABASE * max(outcome.seconds, 1.0):
+        found.append(f"{outcome.database / outcome.seconds / 1000:,.0f} kB of database a second")
     return found
 
 
-def row(attack: Attack, proxy: str | None, outcome: Outcome) -> str:
+def title(attack: Attack) -> str:
+    return attack.run.__doc__.splitlines()[0].rstrip(".")
+
+
+def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
     counts = outcome.counts
     sent = f"{counts.get('connections', 0):,} connections, {counts.get('octets', 0) / 1e6:,.0f} MB"
-    if counts.get("requests"):
+    if "requests" in counts:
         sent = f"{counts['requests']:,} requests, {sent}"
-    n_asked = len(outcome.waits) + len(outcome.failures)
-    median = f"{1000 * statistics.median(outcome.waits):,.0f}" if outcome.waits else ""
-    longest = f"{1000 * max(outcome.waits):,.0f}" if outcome.waits else ""
+    n_asked = len(outcome.waits) + sum("/" not in failure for failure in outcome.failures)
+    waits, health = ([1000 * wait for wait in one] for one in (outcome.waits, outcome.health))
     cells = [
-        attack.run.__doc__.splitlines()[0].rstrip("."), proxy or "nothing", sent,
-        f"{len(outcome.waits):,} of {n_asked:,}", median, longest,
-        f"{outcome.memory / 1e6:,.0f}", f"{outcome.logs / outcome.seconds / 1000:,.1f}",
-        f"{outcome.database / outcome.seconds / 1000:,.1f}",
+        title(attack), proxy, sent, f"{len(waits):,} of {n_asked:,}",
+        f"{statistics.median(waits):,.0f}" if waits else "",
+        f"{max(waits):,.0f}" if waits else "",
+        f"{max(health):,.0f}" if health else "",
+        f"{outcome.memory / 1e6:,.0f}",
+        f"{outcome.logs * 86.4e-6 / outcome.seconds:,.1f}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
+def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
+    return "\n".join([
+        textwrap.fill(
+            f"Made by `make attacks` on {date.today()}: {len(rows)} attacks of {seconds:g} seconds "
+            f"each. {n_faults} times one cost more than it may.", 110),
+        "",
+        "| attack | in front | sent | others' calls that were answered | median wait, ms "
+        "| longest, ms | of /health | memory, MB | logs, GB a day |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *rows,
+    ])  # fmt: skip
+
+
+# ---- what answers tell of the labels -------------------------------------------------------------
+
+
+def label_rows(n_models: int, errors: tuple[float, ...]) -> list[str]:
+    """How many labels each attack learned, the fewest and the most of several models an error."""
+    rng = np.random.default_rng(5)
+    y_true = rng.integers(0, 2, labels.M)
+    rows = []
+    for name, (make, attack) in labels.EXACT.items():
+        n = _learned(attack(make(y_true)), y_true)
+        rows.append(f"| {name} | none | {n:,} |")
+    for name, (_, attack) in labels.FEW_BITS.items():
+        for error in errors:
+            models = [labels.model_of(y_true, error, rng) for _ in range(n_models)]
+            counts = [
+                _learned(attack(y_true, model, int((model != y_true).sum())), y_true)
+                for model in models
+            ]
+            rows.append(f"| {name} | {error:g} | {min(counts):,} to {max(counts):,} |")
+    return rows
+
+
+def _learned(found: dict[int, int], y_true: np.ndarray) -> int:
+    wrong = sum(y_true[i] != label for i, label in found.items())
+    if wrong:
+        raise AssertionError(f"{wrong} labels were learned for certain, and are wrong")
+    return len(found)
+
+
+def label_table(rows: list[str], n_models: int) -> str:
+    return "\n".join([
+        f"m = {labels.M:,}; {n_models} models of each error.",
+        "",
+        "| `--guard` | error of the attacker's model | labels learned for certain |",
+        "|---|---|---|",
+        *rows,
+    ])  # fmt: skip
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="attacks", description="Attack a service of this machine."
-    )
+    parser = argparse.ArgumentParser(prog="attacks", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="of the names of the attacks to try")
     parser.add_argument("--quick", action="store_true", help="in a minute, behind nginx alone")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of an attack (default: 60)")
-    parser.add_argument("--proxy", action="append", choices=["nothing", *PROXIES])
+    parser.add_argument("--seconds", type=float, help="of an attack (default: 60; quick: 1.5)")
+    parser.add_argument("--front", action="append", choices=[NOTHING, *PROXIES])
     args = parser.parse_args()
-    chosen = [
-        each for each in ATTACKS
-        if not args.words or any(word in each.run.__name__ for word in args.words)
-    ]  # fmt: skip
-    seconds = 1.5 if args.quick else args.seconds
-    proxies = args.proxy or (["nginx"] if args.quick else ["nothing", *PROXIES])
-    for name in proxies:
-        if name != "nothing" and shutil.which(name) is None:
-            print(f"SKIPPED: {name} is not installed")
-    proxies = [name for name in proxies if name == "nothing" or shutil.which(name)]
+    seconds = args.seconds or (1.5 if args.quick else 60.0)
+    fronts = []
+    for front in args.front or (["nginx"] if args.quick else [NOTHING, *PROXIES]):
+        if front == NOTHING or shutil.which(front):
+            fronts.append(front)
+        else:
+            print(f"SKIPPED: what is behind {front}, which is not installed")
     n_faults, rows, begun = 0, [], time.monotonic()
-    for attack in chosen:
-        for name in proxies:
-            proxy = None if name == "nothing" else name
+    for attack in ATTACKS:
+        if args.quick:
+            attack = replace(attack, n_answers=min(attack.n_answers, 20_000))
+        if args.words and not any(word in attack.run.__name__ for word in args.words):
+            continue
+        for front in fronts:
+            if attack.run is strangers.handshakes and front == NOTHING:
+                continue  # which speaks no TLS
             with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
+                proxy = None if front == NOTHING else front
                 outcome = attacked(attack, proxy, seconds, Path(folder))
-            rows.append(row(attack, proxy, outcome))
-            found = faults(outcome)
+            rows.append(row(attack, front, outcome))
+            found = faults(attack, outcome)
             print(rows[-1], *found, sep="\n    ", flush=True)
-            if proxy is not None:
-                n_faults += len(found)
+            # without a proxy strangers may; a team may nowhere
+            n_faults += len(found) if proxy or attack.team else 0
+    if not args.words:
+        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (20, labels.ERRORS)
+        of_labels = label_rows(n_models, errors)
+        print(*of_labels, sep="\n")
+        if not args.quick:
+            sys.path.append(str(PAGE.parents[1] / "make"))
+            from marked import fill
+
+            fill(PAGE, "costs", cost_table(rows, n_faults, seconds))
+            fill(PAGE, "labels", label_table(of_labels, n_models))
     print(f"{time.monotonic() - begun:.0f} s, {n_faults} faults")
     return 1 if n_faults else 0
 

@@ -14,17 +14,22 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(32)
 
 
-def pipelines(attacker: Attacker) -> None:
-    """Requests one after another, of which no reply is read."""
+def send_ahead(attacker: Attacker, request: bytes) -> None:
+    """The same request without end on four connections, of which no reply is read."""
 
     def work() -> None:
         with contextlib.closing(attacker.connect()) as connection:
-            ahead = GET * 1000
+            ahead = b""
             while True:
-                sent = attacker.send(connection, ahead)
-                ahead = ahead[sent:] or GET * 1000  # TLS repeats what it could not send
+                ahead = ahead or request * 1000
+                ahead = ahead[attacker.send(connection, ahead) :]  # TLS repeats what it could not
 
     attacker.in_threads(4, work)
+
+
+def pipelines(attacker: Attacker) -> None:
+    """Requests without end, of which no reply is read."""
+    send_ahead(attacker, GET)
 
 
 def hold(attacker: Attacker, n: int, opening: bytes, each_second: bytes, tls: bool = True) -> None:

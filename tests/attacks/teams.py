@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 from attacks.clients import Attacker
+from attacks.strangers import send_ahead
 
 from radabound_fast.service.wire import pack_body
 
@@ -25,8 +26,20 @@ def repeated(attacker: Attacker, n_threads: int, method: str, path: str, body: b
     attacker.in_threads(n_threads, work)
 
 
+def pipelines(attacker: Attacker) -> None:
+    """Queries without end, of which no reply is read."""
+    body = pack_body({"form": "bits", "key": 1}, bytes(SMALL // 8))
+    head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {attacker.token}\r\n"
+    send_ahead(attacker, f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
 def reports(attacker: Attacker) -> None:
     """Twenty reports at once."""
+    repeated(attacker, 20, "GET", "/report")
+
+
+def reports_of_many(attacker: Attacker) -> None:
+    """Twenty reports at once, on a million answers of one's own."""
     repeated(attacker, 20, "GET", "/report")
 
 

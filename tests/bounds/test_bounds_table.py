@@ -1,6 +1,5 @@
 """The rows a guard halts by, their edges, their sentences, and bad input."""
 
-import dataclasses
 import inspect
 import math
 import subprocess
@@ -32,7 +31,7 @@ def test_the_table_has_the_four_bounds_and_cannot_be_changed():
     assert [row.proved for row in BOUNDS.values()] == [False, False, False, True]
     with pytest.raises(TypeError):
         BOUNDS["bernstein"] = BOUNDS["mclt"]
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         BOUNDS["bernstein"].proved = True
 
 

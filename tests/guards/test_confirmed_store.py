@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import ConfirmedSearch, DeclaredSearch, Holdout, HoldoutExhausted
-from radabound_fast.guards.release import Rounded
+from radabound_fast import ConfirmedSearch, DeclaredSearch, Holdout, HoldoutExhausted, Rounded
 
 M = 200
 Y = np.random.default_rng(1).integers(0, 2, M)

@@ -21,7 +21,8 @@ from radabound_fast import (
     bounds,
     pack_losses,
 )
-from radabound_fast.metrics import METRICS, choice_of
+from radabound_fast.guards import fixed_sequence
+from radabound_fast.metrics import MEANS, METRICS, choice_of
 
 M = 500
 RNG = np.random.default_rng(81)
@@ -62,6 +63,29 @@ def test_an_answer_has_the_interval_of_its_metric_at_its_place(name):
         assert (answer.value, answer.low, answer.high) == pytest.approx(told, rel=1e-12)
     many = guard_by(name).query_many(np.stack([says] * 3))
     assert list(many) == answers and many.numbers.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted"), [*((name, False) for name in METRICS), *((name, True) for name in MEANS)]
+)
+def test_a_block_is_bit_for_bit_what_its_rows_are_one_by_one(monkeypatch, name, weighted):
+    """Up to the same halt, over the ends of the steps in which a metric judges rows."""
+    monkeypatch.setattr(fixed_sequence, "_BLOCK_ROWS", 4)
+    rng = np.random.default_rng(5)
+    says = SAYS[METRICS[name].takes]
+    share = 0.05 * np.arange(13)[:, np.newaxis]
+    rows = np.where(rng.random((13, M)) < share, says[::-1], says)
+    given = {"sample_weight": rng.random(M)} if weighted else {}
+    widths = [one.half_width for one in guard_by(name, **given).query_many(rows)]
+    for epsilon in (9.0, max(widths[:7]), widths[0] / 2):
+        many = guard_by(name, epsilon, **given).query_many(rows)
+        guard, answers = guard_by(name, epsilon, **given), []
+        for row in rows:
+            try:
+                answers.append(guard.query(row))
+            except HoldoutExhausted:
+                break
+        assert list(many) == answers and many.halted is guard.halted
 
 
 def test_losses_are_answered_by_the_union_bound():

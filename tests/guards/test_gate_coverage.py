@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from radabound_fast import Gate
+from radabound_fast import Gate, Rounded
 from radabound_fast.bounds import history_nats
-from radabound_fast.guards.release import Rounded
 
 M, DELTA = 300, 0.2
 Rng = np.random.Generator

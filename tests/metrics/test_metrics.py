@@ -515,7 +515,7 @@ def test_a_record_opens_for_its_metric_and_baseline_alone(tmp_path):
     ]
     for judged, given in wrong:
         for parameters in ({}, make):
-            with pytest.raises(ValueError, match="metric, options, weights, groups and baseline"):
+            with pytest.raises(ValueError, match="metric, its options, classes, weights"):
                 DeclaredSearch.open(path, judged, **given, **parameters)
     again = DeclaredSearch.open(path, Y, baseline=CLASSES)
     assert again.holdout.metric == "accuracy"

@@ -1,80 +1,66 @@
 """What somebody who asks 2 m queries, each chosen by the answers before, learns of the labels.
 
 SECURITY.md has these numbers: the bits that answers can carry, and the labels that they tell
-somebody who brings a model whose error is known.  An attacker knows the guard and its parameters,
-and so all that is a function of the transcript; of the labels it sees answers alone.
+somebody who brings a model whose error is known.  The attacks are those of `make attacks`.
 """
 
-import contextlib
-import itertools
 import math
 
 import numpy as np
 import pytest
-
-from radabound_fast import (
-    DeclaredSearch,
-    FixedSequence,
-    GuessAndCheck,
-    Holdout,
-    HoldoutExhausted,
-    Ladder,
-    RadaBound,
+from attacks.labels import (
+    ERRORS,
+    EXACT,
+    FEW_BITS,
+    ROUNDED,
+    STEP,
+    M,
+    by_a_cell,
+    by_digits,
+    by_the_edge,
+    model_of,
 )
 
-M = 4000
-RNG = np.random.default_rng(5)
-Y = RNG.integers(0, 2, M)
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, Holdout, RadaBound
+
+Y = np.random.default_rng(5).integers(0, 2, M)
 
 
-class Spent(Exception):
-    """The attacker has asked 2 m queries."""
+SLOW = ("`fixed-sequence`, without signs, `--round .01`", "`declared-search`, `--round .01`")
 
 
-class Asked:
-    """A guard, and how many queries it got."""
-
-    def __init__(self, guard):
-        self.guard, self.n_asked = guard, 0
-
-    def __call__(self, row, **named):
-        self.n_asked += 1
-        if self.n_asked > 2 * M:
-            raise Spent
-        return self.guard.query(row, **named)
-
-
-def flipped(row, sample):
-    other = row.copy()
-    other[sample] = 1 - other[sample]
-    return other
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in EXACT],
+)
+def test_exact_answers_give_away_every_label(name):
+    make, attack = EXACT[name]
+    guard = make(Y)
+    found = attack(guard)
+    assert all(found[i] == Y[i] for i in found) and not guard.halted
+    # of the rows that are kept apart none, and of all others every one
+    assert len(found) == (M // 2 if "kept apart" in name else M)
 
 
-def by_differences(ask, named):
-    """Exact means: the base, and the base but for one prediction, tell that label."""
-    base = np.zeros(M, int)
-    first = ask(base, **named(M)).value
-    return {i: int(ask(flipped(base, i), **named(i)).value < first) for i in range(M)}
+def test_rounded_answers_carry_fewer_bits_and_no_digits():
+    """log2 101 of a share of rows; of the attack by digits nothing is left but a constant."""
+    assert math.log2(ROUNDED.n_values(0, 1)) == pytest.approx(6.66, abs=0.005)
+    search = DeclaredSearch(
+        Holdout(Y, metric="neg_brier_score"), M // 40, delta=0.1, release=ROUNDED
+    )
+    found = np.array(list(by_digits(search).values())).reshape(-1, 40)
+    assert (found == found[0]).all()
+    assert {(a.value, a.low, a.high) for a in search.answers} == {(-0.25, -0.26, -0.24)}
 
 
-EXACT = {
-    "RadaBound": (RadaBound, {"epsilon": 0.2, "delta": 0.1}, lambda _: {}),
-    "FixedSequence": (FixedSequence, {"epsilon": 0.1, "delta": 0.1}, lambda _: {}),
-    "without signs": (
-        FixedSequence, {"epsilon": 0.1, "delta": 0.1, "n_vectors": 0}, lambda _: {},
-    ),
-    "DeclaredSearch": (
-        DeclaredSearch, {"space": M + 1, "delta": 0.1}, lambda key: {"key": key},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_exact_means_give_away_every_label(name):
-    kind, parameters, named = EXACT[name]
-    guard = kind(Y, **parameters)
-    found = by_differences(Asked(guard), named)
-    assert found == dict(enumerate(Y.tolist())) and not guard.halted
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(5))
+def test_the_edge_of_a_cell_is_a_walk_of_a_few_hundred_queries_away(seed):
+    y_true = np.random.default_rng(seed).integers(0, 2, M)
+    guard = RadaBound(y_true, epsilon=0.2, delta=0.1, release=ROUNDED)
+    found = by_a_cell(lambda row, _: guard.query(row).value)
+    assert [found[i] for i in range(M)] == y_true.tolist()
+    assert M + 2 <= guard.n_answered <= M + 1000
 
 
 @pytest.mark.thorough
@@ -88,29 +74,9 @@ def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
         assert ((values.values[1:] < values.values[0]) == Y).all()
 
 
-def test_a_real_valued_metric_tells_forty_labels_a_query():
-    """Predictions of (1 - 2^-i)/2 put label i into bit i of the score; those of 1/2 say nothing."""
-    a_key = 40
-    p = (1 - 2.0 ** -np.arange(1, a_key + 1)) / 2
-    search = DeclaredSearch(Holdout(Y, metric="neg_brier_score"), space=M // a_key, delta=0.1)
-    found = []
-    for key in range(M // a_key):
-        row = np.full(M, 0.5)
-        row[key * a_key : (key + 1) * a_key] = p
-        sum_of_losses = -M * search.query(row, key=key).value
-        code = round((sum_of_losses - (M - a_key) / 4 - (p**2).sum()) * 2**a_key)
-        found += [code >> (a_key - 1 - i) & 1 for i in range(a_key)]
-    assert found == Y.tolist()
-
-
 # ---- mechanisms whose answers carry few bits ----------------------------------------------------
 
 CERTAIN = 20  # bits: a correct program exceeds the bits of its answers by so many once in 2^20
-
-
-def model_of(error, rng):
-    """A model of known error, which the attacker has made without the holdout."""
-    return np.where(rng.random(M) < error, 1 - Y, Y)
 
 
 def surprise(found, model, error):
@@ -121,33 +87,6 @@ def surprise(found, model, error):
     """
     chances = [1 - error if model[i] == label else error for i, label in found.items()]
     return -sum(map(math.log2, chances))
-
-
-def edge_of(check, errors, upper):
-    """The guess whose tolerance ends at a mean of so many errors: above it, or below it."""
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        guess = (low + high) / 2
-        reach = check._tolerance(guess, check.spent)
-        if guess + (reach if upper else -reach) < errors / M:
-            low = guess
-        else:
-            high = guess
-    return low
-
-
-def by_the_edge(check, model, errors, upper):
-    """GuessAndCheck: with a guess at the edge, one error more or less decides whether it passes.
-
-    A query that differs from the model in one prediction tells that label.  At the lower edge the
-    likely outcome, one error more, passes and costs little.
-    """
-    found, ask = {}, Asked(check)
-    with contextlib.suppress(HoldoutExhausted, Spent):
-        for i in range(M):
-            answer = ask(flipped(model, i), guess=edge_of(check, errors, upper))
-            found[i] = int(model[i] if answer.passed != upper else 1 - model[i])
-    return found
 
 
 def bits_of_guess_and_check(epsilon):
@@ -166,69 +105,46 @@ def bits_of_guess_and_check(epsilon):
     return nats / math.log(2) + math.log2(2 + 2 * math.ceil(5 / epsilon))
 
 
-GUESSES = {
-    # epsilon: bits that answers can carry, and labels found with a model of each error;
-    # the limits are wide around the counts of 5 models, which SECURITY.md has
-    0.05: (203, {0.1: (10, 200), 0.05: (40, 600), 0.02: (150, 1300), 0.01: (400, 2500)}),
-    0.1: (414, {0.1: (80, 500), 0.05: (250, 1000), 0.02: (500, 2600), 0.01: (1000, 3900)}),
-}
+def bits_of_a_ladder():
+    """Transcripts of 2 m queries: which of them lowered the answer, and to which step."""
+    grid = round(1 / STEP) + 1
+    return math.log2(math.comb(2 * M + grid - 1, grid))
 
 
-@pytest.mark.parametrize("epsilon", GUESSES)
-@pytest.mark.parametrize(
-    "error", [0.1, 0.05, *(pytest.param(e, marks=pytest.mark.thorough) for e in (0.02, 0.01))]
-)
 @pytest.mark.thorough
-def test_guess_and_check_tells_many_labels_to_whoever_has_a_good_model(epsilon, error):
-    bits, labels = GUESSES[epsilon]
-    assert math.ceil(bits_of_guess_and_check(epsilon)) == bits
-    least, most = labels[error]
-    model = model_of(error, np.random.default_rng(5))
-    check = GuessAndCheck(Y, epsilon=epsilon, delta=0.1)
-    found = by_the_edge(check, model, int((model != Y).sum()), upper=False)
+def test_the_bits_that_answers_can_carry_are_those_of_the_table():
+    bits = [bits_of_guess_and_check(0.05), bits_of_guess_and_check(0.1), bits_of_a_ladder()]
+    assert [math.ceil(bits[0]), math.ceil(bits[1]), round(bits[2])] == [
+        stated for stated, _ in FEW_BITS.values()
+    ]
+
+
+# labels found with a model of each error; wide around the counts of 5 models, 30 of a ladder
+LABELS = dict(zip(FEW_BITS, [
+    [(10, 200), (40, 600), (150, 1300), (400, 2500)],
+    [(80, 500), (250, 1000), (500, 2600), (1000, 3900)],
+    [(20, 400), (100, 1100), (700, 2500), (1300, 3500)],
+], strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW_BITS)
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.thorough
+def test_few_bits_tell_many_labels_to_whoever_has_a_good_model(name, error):
+    bits, attack = FEW_BITS[name]
+    least, most = LABELS[name][ERRORS.index(error)]
+    model = model_of(Y, error, np.random.default_rng(5))
+    found = attack(Y, model, int((model != Y).sum()))
     assert all(found[i] == Y[i] for i in found)
     assert least < len(found) < most
     assert surprise(found, model, error) < bits + CERTAIN
 
 
-@pytest.mark.parametrize("epsilon", GUESSES)
+@pytest.mark.parametrize(("epsilon", "bits"), [(0.05, 203), (0.1, 414)])
 @pytest.mark.parametrize("error", [0.5, 0.1])
-def test_where_the_likely_outcome_fails_guess_and_check_soon_halts(error, epsilon):
-    model = model_of(error, RNG)
+def test_where_the_likely_outcome_fails_guess_and_check_soon_halts(error, epsilon, bits):
+    model = model_of(Y, error, np.random.default_rng(6))
     check = GuessAndCheck(Y, epsilon=epsilon, delta=0.1)
     found = by_the_edge(check, model, int((model != Y).sum()), upper=True)
     assert all(found[i] == Y[i] for i in found) and check.halted
-    assert 2 < len(found) < 60 and surprise(found, model, error) < GUESSES[epsilon][0] + CERTAIN
-
-
-def by_the_walk(ladder, model):
-    """Ladder: walk from the complement of a model to the model, one prediction at a time.
-
-    Where the answer falls, that prediction is right; where it falls by a step after no more
-    predictions than a step has errors, all of these are right.
-    """
-    walk = np.where(np.arange(M) < np.arange(M + 1)[:, None], model, 1 - model)
-    falls = np.flatnonzero(ladder.query_many(walk).updated)[1:].tolist()
-    found = {}
-    for before, fall in itertools.pairwise([None, *falls]):
-        whole = before is not None and fall - before == round(STEP * M)
-        for i in range(before if whole else fall - 1, fall):
-            found[i] = int(model[i])
-    return found
-
-
-STEP, LADDER_BITS = 0.01, 779
-# labels found with a model of each error; wide around those of 30 models (SECURITY.md)
-WALKS = {0.1: (20, 400), 0.05: (100, 1100), 0.02: (700, 2500), 0.01: (1300, 3500)}
-
-
-@pytest.mark.parametrize("error", WALKS)
-def test_a_ladder_tells_many_labels_to_whoever_has_a_good_model(error):
-    grid = round(1 / STEP) + 1
-    assert round(math.log2(math.comb(2 * M + grid - 1, grid))) == LADDER_BITS
-    least, most = WALKS[error]
-    model = model_of(error, np.random.default_rng(5))
-    found = by_the_walk(Ladder(Y, STEP, delta=0.1), model)
-    assert all(found[i] == Y[i] for i in found)
-    assert least < len(found) < most
-    assert surprise(found, model, error) < LADDER_BITS + CERTAIN
+    assert 2 < len(found) < 60 and surprise(found, model, error) < bits + CERTAIN

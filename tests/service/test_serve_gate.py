@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from serving import Command, in_thread, octets_of
 
-from radabound_fast import Gate, Holdout
-from radabound_fast.guards.release import Rounded
+from radabound_fast import Gate, Holdout, Rounded
 from radabound_fast.service.client import RemoteGuard, RemoteVerdict
 
 M = 901

@@ -16,7 +16,7 @@ from radabound_fast.guards.confirmed.answers import Finalist
 from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
 from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.release import Rounded
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Turn
 
 Release = Literal["interval", "pass"] | Rounded
@@ -251,10 +251,9 @@ class Confirmation:
             if n_outcomes is not None:
                 return finalist._replace(value=(value, low, high)), n_outcomes
             grid = Rounded((most - least) / _GRID_STEPS)
-        rounded, half = grid.of(value), 0.5 * grid.step
-        hull = self.rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
+        hull = self.rows.hull(candidate, *grid.cell(value), finalist.nats)
         limits = (None, None) if hull is None else hull
-        return finalist._replace(value=(rounded, *limits)), grid.n_values(least, most)
+        return finalist._replace(value=(grid.of(value), *limits)), grid.n_values(least, most)
 
     def _in_full(
         self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float

@@ -275,7 +275,7 @@ class ConfirmedSearch(Guard):
         if isinstance(part, Holdout):
             truth = part.truth
             return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
-        losses = SearchLosses.read(taken, part.n_samples, ndim, bytes(16))
+        losses = SearchLosses.read(taken, part.n_samples, ndim, None)
         totals, shifts = losses.columns
         return np.asarray(totals / (part.n_samples << shifts))
 
@@ -486,7 +486,7 @@ class ConfirmedSearch(Guard):
 
         Any number of processes and threads on one machine may open it.  What is confirmed is
         counted there before it is released, whatever crashes.  The file is open for the length of
-        a call.
+        a call.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -508,15 +508,6 @@ class ConfirmedSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
-        ValueError
-            It was made with other parameters or for another holdout, or is no such database.
-        OSError
-            It cannot be read and written.
         """
         return cls._open(locals())
 

@@ -29,8 +29,8 @@ from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Judged, check_same
-from radabound_fast.guards.release import Rounded
 from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Event, EventList, Events, Turn
 
 if TYPE_CHECKING:
@@ -539,7 +539,7 @@ class Gate(Guard, Owned):
         it is returned, whatever crashes.  The file holds the conditions, the candidates'
         predictions (or losses), the verdicts and a salted hash of the labels; it holds neither
         labels nor counts.  Slices are kept as they are: one that is made of the labels shows them
-        to whoever reads the file.
+        to whoever reads the file.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -560,15 +560,6 @@ class Gate(Guard, Owned):
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and nothing to make one of.
-        ValueError
-            It was made with other conditions or for another test set, or is no such database.
-        OSError
-            It cannot be read and written.
         """
         return cls._open(locals())
 

@@ -10,18 +10,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import (
-    check_bool,
-    check_choice,
-    check_count,
-    check_delta,
-    check_real,
-)
+from radabound_fast._checks import check_bool, check_choice, check_count, check_delta, check_real
 from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
 from radabound_fast.guards.gate.history import VERDICTS
-from radabound_fast.guards.release import Rounded
+from radabound_fast.guards.release import described, release_from
 from radabound_fast.rows.packing import as_array, check_shape
 from radabound_fast.rows.parts import rows_of_text, text_of_rows
+from radabound_fast.rows.rounded import Rounded
 
 Slices = dict[str, NDArray[np.bool_]]
 
@@ -104,19 +99,17 @@ class GateRules:
 
     def describe(self) -> dict[str, Any]:
         """Return the conditions as JSON values, which `from_description` reads."""
-        release = self.release
         return vars(self) | {
             "slices": [[name, text_of_rows(rows)] for name, rows in self.slices.items()],
-            "release": {"step": release.step} if isinstance(release, Rounded) else release,
+            "release": described(self.release),
         }
 
     @classmethod
-    def from_description(cls, described: dict[str, Any], n_samples: int) -> Self:
+    def from_description(cls, stored: dict[str, Any], n_samples: int) -> Self:
         """Return the conditions that `describe` described."""
-        release = described["release"]
-        slices = {name: rows_of_text(rows, n_samples) for name, rows in described["slices"]}
-        step = Rounded(release["step"]) if isinstance(release, dict) else release
-        return cls(**described | {"slices": slices, "release": step})
+        slices = {name: rows_of_text(rows, n_samples) for name, rows in stored["slices"]}
+        release = release_from(stored["release"])
+        return cls(**stored | {"slices": slices, "release": release})
 
     def with_changes(self, n_samples: int, changes: dict[str, Any]) -> Self:
         """Return the conditions with some arguments of a gate in place of theirs, checked."""
