@@ -34,7 +34,7 @@ from radabound_fast.service.replies import (
 )
 from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
-from radabound_fast.service.turns import Lane
+from radabound_fast.service.turns import SERVICE, Lane
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
@@ -318,7 +318,7 @@ class Service:
     async def _health(self, _: Request) -> Response:
         """Whether the database answers, or is at work: one check at a time, whoever asks."""
         if self._check is None or self._check.done():
-            self._check = asyncio.create_task(self._read("", self._progress))
+            self._check = asyncio.create_task(self._read(SERVICE, self._progress))
         await asyncio.wait({self._check}, timeout=_CHECK_SECONDS)
         if self._check.done():
             answers = self._check.exception() is None
