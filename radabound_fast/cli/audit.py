@@ -281,7 +281,9 @@ def _search(
     what, baseline = _judged(args, labels, n_samples)
     options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
     if args.state is None:
-        search = DeclaredSearch(what, space, **options)
+        # where no key comes again, and no picture shows all, one answer is enough
+        n_best = 1 if keys is None and not args.plot else None
+        search = DeclaredSearch(what, space, n_best=n_best, **options)
     else:
         search = DeclaredSearch.open(args.state, what, space, **options)
     if isinstance(space, NamedKeys):
@@ -291,8 +293,7 @@ def _search(
                 f"--space-size must be at least the number of different keys, {n_names:,}, got "
                 f"{space.size:,}"
             )
-    packed, keep = bool(args.packed), bool(args.plot)
-    return SearchReplay(search, keys, names=rows.names, packed=packed, keep=keep)
+    return SearchReplay(search, keys, names=rows.names, packed=bool(args.packed))
 
 
 def _confirmed(
@@ -312,7 +313,7 @@ def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int)
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
-    n_before = max(each.n_before for each in replays)
+    n_before = replays[0].n_before  # only a single one is kept in a database
     if n_before > rows.shape[0]:
         raise ValueError(
             f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "

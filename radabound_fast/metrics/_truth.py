@@ -19,13 +19,11 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import (
-    asymptotic_mean_interval,
-    weighted_interval,
-)
+from radabound_fast.bounds import asymptotic_mean_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers, bits_of
+from radabound_fast.rows.signs import WORD_BITS
 from radabound_fast.rows.weighting import Weighting
 
 from ._choices import AbsoluteError, Cost, LogLoss, MetricChoice, SquaredError
@@ -49,6 +47,7 @@ class Truth:
         self, labels: Labels, metric: MetricChoice, weighting: Weighting | None = None
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
+        self.masks: list[Array] = []
         row = self.row = METRICS[metric.name]
         self.n_classes = len(labels.classes)
         self.options: dict[str, Any] = {}
@@ -90,6 +89,15 @@ class Truth:
                 raise ValueError("baseline must be left out beside sample_weight or groups")
             other.baseline = other._baseline(baseline)
         return other
+
+    def part(self, start: int, stop: int) -> Truth:
+        """Return these labels at some samples, for counting errors there; start: whole words."""
+        part, words = copy(self), slice(start // WORD_BITS, -(-stop // WORD_BITS))
+        part.n_samples, part.labels = stop - start, self.labels[start:stop]
+        part.masks = [mask[words] for mask in self.masks]
+        if self.baseline is not None:
+            part.baseline = self.baseline[:, words]
+        return part
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -182,10 +190,16 @@ class Truth:
         """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
         return self.row.name in COUNTED and self.weighting is None
 
-    def keep_errors(self, rows: Array, secret: bytes) -> tuple[Array, NDArray[np.uint64]]:
-        """How often each row errs, and errs with the baseline; and its keyed hash."""
-        words = rows.astype("<u8", copy=False)
-        hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
+    def keep_errors(
+        self, rows: Array, secret: bytes | None
+    ) -> tuple[Array, NDArray[np.uint64] | None]:
+        """How often each row errs, and errs with the baseline; and with a secret its keyed hash."""
+        hashes = None
+        if secret is None:
+            found, _ = sums_of_rows(rows, self.n_samples, packed=True)
+        else:
+            words = rows.astype("<u8", copy=False)
+            hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
             return found[:, np.newaxis], hashes
         both, _ = sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
