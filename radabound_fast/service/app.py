@@ -218,20 +218,24 @@ class Service:
             raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
+        if length > self._max_body:
+            raise self._too_large()
         parts: list[bytes] = []
         n_held = 0
         try:
-            if length > self._max_body:
-                raise self._too_large()
-            async for part in request.stream():
-                self._at_once.hold(team, len(part))
-                n_held += len(part)
-                if n_held > self._max_body:
-                    raise self._too_large()
-                parts.append(part)
+            try:
+                async for part in request.stream():
+                    self._at_once.hold(team, len(part))
+                    n_held += len(part)
+                    if n_held > self._max_body:
+                        raise self._too_large()
+                    parts.append(part)
+            except ClientDisconnect:
+                raise _refusal(400, "ConnectionError", "the client went away") from None
+            except asyncio.CancelledError:  # uvicorn waits no longer
+                reason = "nothing was counted: the service is ending"
+                raise _refusal(503, "RuntimeError", reason) from None
             yield b"".join(parts)
-        except ClientDisconnect:
-            raise _refusal(400, "ConnectionError", "the client went away") from None
         finally:
             self._at_once.let_go(team, n_held)
 
