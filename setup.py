@@ -15,7 +15,7 @@ from setuptools.command.sdist import sdist
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains")
+MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits")
 FOLDER = "radabound_fast/_kernels"
 C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
 HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))

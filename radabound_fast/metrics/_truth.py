@@ -19,10 +19,7 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import (
-    asymptotic_mean_interval,
-    weighted_interval,
-)
+from radabound_fast.bounds import asymptotic_mean_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers, bits_of

@@ -21,11 +21,6 @@ class BestAnswers:
     """The n best answers of a search in the order of the queries; the first of equals.
 
     Any thread may add answers.
-
-    Parameters
-    ----------
-    terms : Terms
-    n_best : int
     """
 
     def __init__(self, terms: Terms, n_best: int) -> None:
