@@ -370,7 +370,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        what, limits = self._measure.told
+        what, limits = self._measure.in_words
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
             f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "
