@@ -19,17 +19,7 @@ _MANY = 1 << 16
 class BestAnswers:
     """The n best answers of a search in the order of the queries; the first of equals.
 
-    Any thread may add answers.
-
-    Parameters
-    ----------
-    terms : Terms
-    n_best : int
-
-    Attributes
-    ----------
-    n_answered : int
-        How many answers there were in all.
+    Any thread may add answers; `n_answered` is how many there were in all.
     """
 
     def __init__(self, terms: Terms, n_best: int) -> None:

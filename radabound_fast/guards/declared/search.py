@@ -21,11 +21,10 @@ from radabound_fast._checks import (
     counted,
     read_as,
 )
-from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import paired_interval
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import gain_in_errors
 from radabound_fast.guards.declared.answers import (
     Comparison,
     DeclaredSearchAnswer,
@@ -206,7 +205,7 @@ class DeclaredSearch(Guard):
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_kept + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
         if n_best is not None:
@@ -257,14 +256,14 @@ class DeclaredSearch(Guard):
         """
         if self._best is not None:
             return self._best.n_answered
-        return len(self._asked) if self._record is None else len(self._record)
+        return len(self._queries) if self._record is None else len(self._record)
 
     @property
     def n_queries(self) -> int | None:
         """How often the search was asked, repeated queries counted too; None with a database."""
         if self._record is not None:
             return None
-        return self._asked.n_added if self._best is None else self._best.n_answered
+        return self._queries.n_added if self._best is None else self._best.n_answered
 
     @property
     def halted(self) -> bool:
@@ -593,7 +592,7 @@ class DeclaredSearch(Guard):
             return self._best.answers
         if self._record is not None:
             return self.answers_from(self._record.after(0))
-        packed, reruns, values = self._asked.columns()
+        packed, reruns, values = self._queries.columns()
         codes = self.space.unpack_codes(packed)
         *columns, nats, _ = self._as_kept(values)
         return DeclaredSearchAnswers(
@@ -603,15 +602,7 @@ class DeclaredSearch(Guard):
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
     ) -> DeclaredSearchAnswers:
-        """Return the answers of what the search's database holds of some queries.
-
-        Parameters
-        ----------
-        entries : mapping
-            What is stored of each query.
-        numbers : ndarray of int64, optional
-            Number of each answer; None: from 1.
-        """
+        """Return the answers of what the search's database holds of queries; numbered from 1."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         dtype = float if self._keeps_floats else int
@@ -708,33 +699,24 @@ class DeclaredSearch(Guard):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self._holdout.metric!r}"
             )
-        rows = []
-        for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
-            with read_as(y_pred=name):
+        rows, queries = [], []
+        models = ("a", y_pred_a, key_a, rerun_a), ("b", y_pred_b, key_b, rerun_b)
+        for which, y_pred, key, rerun in models:
+            with read_as(**{name: f"{name}_{which}" for name in ("y_pred", "key", "rerun")}):
                 rows.append(truth.read(y_pred, 1))
-        keys, reruns = (key_a, key_b), (rerun_a, rerun_b)
-        asked = []
-        for which, key, rerun in zip("ab", keys, reruns, strict=True):
-            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
-                asked.append(self._task.find(key, rerun))
-        if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
-        codes = [code for (code, _), _ in asked]
-        numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
-        nats = np.array([paid for _, paid in asked])
-        both = np.concatenate(rows)
+                queries.append(self._task.find(key, rerun))
+        if queries[0] == queries[1]:
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(key_a)} twice")
+        codes = [code for (code, _), _ in queries]
+        numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
+        nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
         self._many(Taken(codes, numbers, nats, self._task.measured(both, nats)))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
         paid -= log(2) if self.two_sided else 0.0
         if truth.row.name in COUNTED:
-            (minus,), (plus,) = (
-                sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
-                for one, other in (rows, rows[::-1])
-            )
-            gain = (plus - minus) / self.n_samples
-            low, high = paired_interval(plus, minus, self.n_samples, paid)
+            gain, low, high = gain_in_errors(both[1], both[0], self.n_samples, paid)
         else:
             losses, others = truth.row.summary(truth, both)
             gain, low, high = truth.gain(others, losses, paid)
@@ -878,15 +860,10 @@ class DeclaredSearch(Guard):
         import json  # which many queries need not
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
-        return {
-            "n_samples": self.n_samples,
-            "space": space,
-            "delta": self.delta,
-            "allow_reruns": self.allow_reruns,
-            "two_sided": self.two_sided,
-            "n_folds": self.n_folds,
-            "release": described(self.release),
-        }
+        names = ("delta", "allow_reruns", "two_sided", "n_folds")
+        own = {name: getattr(self, name) for name in names}
+        head = {"n_samples": self.n_samples, "space": space}
+        return head | own | {"release": described(self.release)}
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -907,7 +884,7 @@ class DeclaredSearch(Guard):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy goes its own way
-        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
+        own = {"_queries": self._queries.copy(), "_last_reruns": dict(self._last_reruns)}
         return vars(self) | own | {"_best": copy(self._best)}
 
     def __repr__(self) -> str:
@@ -950,20 +927,20 @@ class DeclaredSearch(Guard):
         if self._best is not None:
             code, rerun = query
             return self._many(Taken([code], np.array([rerun]), np.array([nats]), rows))[0]
-        asked = *rows.values(0), nats, rows.fingerprints.item(0)
+        entry = *rows.values(0), nats, rows.fingerprints.item(0)
         if self._record is None:
             code, rerun = query
             (packed,) = self.space.pack_codes([code])
-            n_answered, before = self._asked.add_one(packed, rerun, *asked)
+            n_answered, before = self._queries.add_one(packed, rerun, *entry)
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
-                self._asked.add_one(packed, rerun, *before)
+                self._queries.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
-                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+                {query: entry}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return self._noted(query, asked[:-1], n_answered)
+        return self._noted(query, entry[:-1], n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
@@ -986,7 +963,7 @@ class DeclaredSearch(Guard):
             self._last_reruns[code] = rerun
             values = [*rows.columns, np.array([nats]), rows.fingerprints]
             packed = self.space.pack_codes([code])
-            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
             return n_answered if numbers is None else None
         is_new = True
 
@@ -994,8 +971,8 @@ class DeclaredSearch(Guard):
             nonlocal is_new
             is_new = False
 
-        asked = *rows.values(0), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: asked}, note)
+        entry = *rows.values(0), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: entry}, note)
         return n_answered if is_new else None
 
     def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
@@ -1033,15 +1010,15 @@ class DeclaredSearch(Guard):
     ) -> tuple[int, NDArray[np.int64] | None]:
         packed = self.space.pack_codes(codes)
         while True:
-            n_answered, numbers, odd = self._asked.add(packed, reruns, values)
+            n_answered, numbers, odd = self._queries.add(packed, reruns, values)
             if odd is None:
                 return n_answered, numbers
             # as they were asked before, if they have the same losses
             values = [np.array(column) for column in values]
             before = self._as_kept(list(odd[1]))
-            told = zip(*(column.tolist() for column in before), strict=True)
-            for row, asked in zip(odd[0].tolist(), told, strict=True):
-                self._check_same((codes[row], int(reruns[row])), asked, rows, row)
+            entries = zip(*(column.tolist() for column in before), strict=True)
+            for row, entry in zip(odd[0].tolist(), entries, strict=True):
+                self._check_same((codes[row], int(reruns[row])), entry, rows, row)
             for column, theirs in zip(values, before, strict=True):
                 column[odd[0]] = theirs
 
@@ -1050,17 +1027,17 @@ class DeclaredSearch(Guard):
     ) -> tuple[int, NDArray[np.int64] | None]:
         assert self._record is not None
         listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
-        asked = zip(*(column.tolist() for column in values), strict=True)
+        entries = zip(*(column.tolist() for column in values), strict=True)
         queries = list(zip(listed, reruns.tolist(), strict=True))
         is_new = np.ones(len(queries), np.bool_)
         row_of: dict[Query, int] = {}
         added: dict[Query, Entry] = {}
-        for row, (query, told) in enumerate(zip(queries, asked, strict=True)):
+        for row, (query, entry) in enumerate(zip(queries, entries, strict=True)):
             if query in added:
                 self._check_same(query, added[query], rows, row)
                 is_new[row] = False
             else:
-                row_of[query], added[query] = row, told
+                row_of[query], added[query] = row, entry
 
         def check(query: Query, before: Entry) -> None:
             self._check_same(query, before, rows, row_of[query])

@@ -36,28 +36,13 @@ class SearchTask(Task):
     10 bytes a row, and the space: it is for workers that are trusted with them
     (docs/explanation/trust.md).  A search that is made on a number of rows has no labels, and
     neither has its task.
-
-    Attributes
-    ----------
-    n_samples, labels
-        As of `Task`.
-    terms : Terms
-        What the answers of the search share: space, metric, delta and sides.
-    truth : Truth or None
-        The labels as the metric wants them, with baseline and weights.
-    secret : bytes
-        The key of the fingerprints.
-    allow_reruns : bool
-        As of the search.
-    with_fingerprints : bool
-        Whether the search compares rows of a key that comes again.
     """
 
-    terms: Terms
-    truth: Truth | None
-    secret: bytes
+    terms: Terms  # what the answers of the search share: space, metric, delta and sides
+    truth: Truth | None  # the labels as the metric wants them, with baseline and weights
+    secret: bytes  # the key of the fingerprints
     allow_reruns: bool
-    with_fingerprints: bool
+    with_fingerprints: bool  # whether the search compares rows of a key that comes again
 
     @sealed
     def reduce(
@@ -201,11 +186,11 @@ class SearchTask(Task):
         which = [1] * len(keys) if reruns is None else list(reruns)
         if len(which) != len(keys):
             raise ValueError(f"reruns must be one a key, {len(keys)}, got {len(which)}")
-        found = [self.find(key, rerun) for key, rerun in zip(keys, which, strict=True)]
+        queries = [self.find(key, rerun) for key, rerun in zip(keys, which, strict=True)]
         return (
-            [code for (code, _), _ in found],
-            np.array([rerun for (_, rerun), _ in found], np.int64),
-            np.array([nats for _, nats in found], np.float64),
+            [code for (code, _), _ in queries],
+            np.array([rerun for (_, rerun), _ in queries], np.int64),
+            np.array([nats for _, nats in queries], np.float64),
         )
 
     def read(self, y_pred: Any, ndim: int, nats: Floats) -> Rows:
@@ -297,18 +282,9 @@ class Taken(NamedTuple):
 
 
 class Expected:
-    """The keys that partials are to bring, each once.
+    """The keys that partials are to bring, each once; a range of keys is never written out.
 
-    Parameters
-    ----------
-    task : SearchTask
-    keys, reruns
-        As in `SearchTask.reduce`.  A range is never written out.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A key is not in the space, or comes twice.
+    They are those of `SearchTask.reduce`; a key that comes twice is a ValueError.
     """
 
     def __init__(self, task: SearchTask, keys: Any, reruns: Any) -> None:
@@ -317,13 +293,7 @@ class Expected:
         self._came = np.zeros(len(self._keys), np.bool_)
 
     def places(self, number: int, partial: Partial) -> NDArray[np.int64]:
-        """Where the rows of a partial are among the keys.
-
-        Raises
-        ------
-        ValueError
-            A row has none of them, or came before.
-        """
+        """Places of a partial's rows among the keys; ValueError if one has none, or came before."""
         places = self._find(partial.ids)
         if (places < 0).any():
             code = listed(partial.ids)[int(places.argmin())]
