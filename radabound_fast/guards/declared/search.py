@@ -293,7 +293,7 @@ class DeclaredSearch(Guard):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._terms.measure
-        what, limits = measure.told
+        what, limits = measure.in_words
         upper = "at or above its low" if measure.greater_is_better else "at or below its high"
         side = "between its low and high" if self.two_sided else upper
         gains = ""
