@@ -432,6 +432,7 @@ def confirmation() -> Iterator[Number]:
         limits = bounds.binomial_interval(290, 2000, nats)
         yield Number(f"confirmation of {n}, nats", text, nats)
         yield from (Number("its limits", *limit) for limit in zip((low, high), limits, strict=True))
+    yield Number("bits of one of 101 values", "6.7", math.log2(101))
     for number in (1000, 2000, 4000, 10_001):  # models, rows and points, which the text counts
         yield Number("as it is said", f"{number:,}", number)
 
