@@ -501,10 +501,8 @@ class ConfirmedSearch(Guard):
             delta all are those of the database, which must exist.
         rows
             As for the constructor; the database keeps them.
-        baseline
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
@@ -672,15 +670,8 @@ class ConfirmedSearch(Guard):
     @property
     def parameters(self) -> dict[str, Any]:
         """The search's parameters as JSON values."""
-        return {
-            "n_samples": self.n_samples,
-            "delta": self.delta,
-            "confirm_share": self.confirm_share,
-            "n_batches": self.n_batches,
-            "stratify": self.stratify,
-            "pairs": self.pairs,
-            "limits": self.limits,
-        }
+        names = ("n_samples", "delta", "confirm_share", "n_batches", "stratify", "pairs", "limits")
+        return {name: getattr(self, name) for name in names}
 
     def __getstate__(self) -> dict[str, Any]:
         if self._record is not None:

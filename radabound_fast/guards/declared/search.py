@@ -813,11 +813,8 @@ class DeclaredSearch(Guard):
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline : array_like, shape (n_samples,), optional
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.  A name that the database was made with must be
-            repeated, or left out.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.

@@ -553,10 +553,8 @@ class Gate(Guard, Owned):
         delta, margin, total_margin, at_least, at_most, slices, slice_margin, n_candidates, promote
             As for the constructor.  What is left out is as in the database, or as the constructor's
             default in a new one; what is given must be what it was made with.
-        release, row_ids
-            The same.
-        holdout_id : str, optional
-            A name for a test set without labels.
+        release, row_ids, holdout_id
+            The same; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
