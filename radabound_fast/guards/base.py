@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 
 
 class Outlook(NamedTuple):
-    """What a guard can still answer.
+    """What a guard can still answer."""
 
-    Attributes
-    ----------
-    text : str
-        In words.
-    share : float or None
-        The share of all answers that is left, where that is known.
-    """
-
-    text: str
-    share: float | None
+    text: str  # in words
+    share: float | None  # of all answers, what is left, where that is known
 
 
 class Guard:
