@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from radabound_fast.guards.opening import Judged
     from radabound_fast.holdout import Holdout, Losses
     from radabound_fast.store import (
         Description,
@@ -180,10 +179,6 @@ class Guard:
         opened: Self = open_guard(**arguments)
         return opened
 
-    def _description(self) -> Description:
-        """What never changes of a guard, as JSON: its kind, its parameters, and what it judges."""
-        raise NotImplementedError
-
     @classmethod
     def _open_record(
         cls, path: Path, durability: Durability, new: Description | None, made: Self | None
@@ -192,13 +187,6 @@ class Guard:
         from radabound_fast import store
 
         return store.open_record(getattr(store, cls._record_kind), path, durability, new)
-
-    @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
-        """Make the guard of a database, if it is the one that the arguments given describe."""
-        raise NotImplementedError
 
     def _keep_in(self, record: Any) -> None:
         """Answer by a database from now on."""
