@@ -766,8 +766,11 @@ class DeclaredSearch(Guard):
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        size = "no end" if self.size is None else counted(self.size, "configuration")
-        return Outlook(f"a declared space never halts: {size}", None)
+        if self.size is None or self.allow_reruns:
+            return Outlook("no limit: every configuration may be asked about", None)
+        left = self.size - self.n_answered
+        text = f"{left:,} of {counted(self.size, 'configuration')} were not asked about; no halt"
+        return Outlook(text, left / self.size)
 
     def intervals_of(
         self, answers: Sequence[DeclaredSearchAnswer]
