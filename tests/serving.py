@@ -69,10 +69,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def in_thread(guard, folder, **options):
-    """A service of an opened guard, which it closes."""
+def in_thread(guard, folder, tls=(None, None), **options):
+    """A service of an opened guard, which it closes; it may speak TLS, as a proxy would."""
     listener = listen("127.0.0.1", 0)
     server = make_server(guard, Tokens(tokens_file(folder)), **options)
+    server.config.ssl_certfile, server.config.ssl_keyfile = tls
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -1,13 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""Confidence limits that are a root of a capital: what is bet, and where the capital is reached."""
+"""Confidence limits: where the capital of bets is reached, and of gains by exact probabilities."""
 
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport ceil, exp, expm1, fabs, log, log1p, sqrt
-from libc.stddef cimport ptrdiff_t
+from libc.math cimport ceil, exp, expm1, fabs, isnan, log, log1p, sqrt
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
 
 cnp.import_array()
 
@@ -95,18 +97,10 @@ cdef double fold_limit(const fold_bets *bets, double n_rows, double mean, bint i
 
 
 def fold_limits(means, double n_rows, nats):
-    """Limits of the truth of a cross-validation's models, rounded outwards.
+    """Limits of the truth of a cross-validation's models, rounded outwards: (lows, highs).
 
-    Parameters
-    ----------
-    means, nats : float or ndarray of float64, shape (n,)
-        In [0, 1], and at least 0.
-    n_rows : float
-        Rows of one fold, on average.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64, shape (n,)
+    `means`, in [0, 1], and `nats`, at least 0, are floats or float64 (n,), and so are the limits;
+    `n_rows` are the rows of one fold, on average.
     """
     cdef fold_bets bets
     cdef double mean
@@ -150,19 +144,9 @@ cdef extern from "radabound_fast/_kernels/betting.h" nogil:
 
 
 def betting_limits(values, double nats):
-    """Limits of the expectation of values in [0, 1] by `betting_interval`.
+    """Limits of the expectation of values in [0, 1], at least one, by `betting_interval`.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        At least one.
-    nats : float
-
-    Returns
-    -------
-    outside : int
-        The place of a value outside [0, 1]; -1 if there is none.
-    low, high : float
+    Returns the place of a value outside [0, 1], -1 if there is none, and both limits.
     """
     cdef double low = 0.0, high = 1.0
     outside = bet(values, nats, -1.0, &low, &high)
@@ -172,12 +156,7 @@ def betting_limits(values, double nats):
 def betting_capital(values, double mu, double nats):
     """Logarithm of the capital against "the expectation is at most mu", by bets for so many nats.
 
-    Returns
-    -------
-    outside : int
-        As of `betting_limits`.
-    capital : float
-        Rounded down.
+    Returns the place of a value outside [0, 1], as `betting_limits`, and the capital, rounded down.
     """
     cdef double capital = 0.0
     outside = bet(values, nats, mu, &capital, NULL)
@@ -307,19 +286,9 @@ cdef double weighted_lower(const strata *s, double mean, double nats, double squ
 
 
 def weighted_limits(double mean, weights, counts, double nats):
-    """Limits of the expectation of a weighted mean, of at most 128 different weights.
+    """Limits of the expectation of a weighted mean in [0, 1], of at most 128 different weights.
 
-    Parameters
-    ----------
-    mean : float
-        In [0, 1].
-    weights, counts : ndarray of float64, shape (n,)
-        Above 0; the weights of all values add up to 1.
-    nats : float
-
-    Returns
-    -------
-    low, high : float
+    `weights` and `counts`, float64 (n,), are above 0; the weights of all values add up to 1.
     """
     cdef strata s
     cdef int i
@@ -336,3 +305,41 @@ def weighted_limits(double mean, weights, counts, double nats):
         low = weighted_lower(&s, mean, nats, squares, largest)
         high = 1.0 - weighted_lower(&s, 1.0 - mean, nats, squares, largest)
     return low, max(mean, high)
+
+
+# ---- gains, by exact probabilities: src/gains ----------------------------------------------------
+
+cdef extern from "kernels/cpu.h":  # which refuses a build that cannot see nan
+    pass
+
+
+cdef extern from "gains/gains.h" nogil:
+    struct gain_memory:
+        int64_t *least
+        size_t capacity
+    double gain_limit(double n_plus, double n_minus, double m, double nats, gain_memory *)
+
+
+def gain_limits(cases, double m):
+    """Lower limits of p - q of m rows, float64 (n,): see src/gains/gains.h.
+
+    `cases`, float64 (n, 3), are the counts of +1 and of -1, and the nats, from ln 4 to 300, of each.
+    """
+    cdef cnp.ndarray rows = np.ascontiguousarray(cases, np.float64)
+    if rows.ndim != 2 or cnp.PyArray_DIM(rows, 1) != 3:
+        raise ValueError(f"cases must have 3 columns, got shape {np.shape(cases)}")
+    cdef ptrdiff_t n = cnp.PyArray_DIM(rows, 0), i
+    cdef cnp.ndarray limits = np.empty(n)
+    cdef const double *case = <const double *>cnp.PyArray_DATA(rows)
+    cdef double *found = <double *>cnp.PyArray_DATA(limits)
+    cdef gain_memory memory
+    memory.least, memory.capacity = NULL, 0
+    with nogil:
+        for i in range(n):
+            found[i] = gain_limit(case[3 * i], case[3 * i + 1], m, case[3 * i + 2], &memory)
+            if isnan(found[i]):
+                break
+        free(memory.least)
+    if n > 0 and isnan(found[i]):
+        raise MemoryError
+    return limits

@@ -8,7 +8,6 @@ import inspect
 import ipaddress
 import logging
 import os
-import ssl
 import stat
 import sys
 from collections.abc import Iterator
@@ -37,6 +36,7 @@ from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.rows.rounded import Rounded
+from radabound_fast.store import open_any
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -85,8 +85,6 @@ def add_serve(commands: Any) -> None:
         help="address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)",
     )  # fmt: skip
     parser.add_argument("--port", type=integer, default=8000, help="0: a free one (default: 8000)")
-    parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key")
     parser.add_argument(
         "--max-body", type=integer, metavar="N", help="octets (default: 16,777,216)"
     )
@@ -146,10 +144,6 @@ def _serve(args: argparse.Namespace) -> int:
         from radabound_fast.service.server import listen, make_server, run
         from radabound_fast.service.tokens import Tokens
 
-    if (args.tls_cert is None) != (args.tls_key is None):
-        raise ValueError("--tls-cert must be given with --tls-key")
-    if args.tls_cert is not None:
-        _check_tls(args.tls_cert, args.tls_key)
     if not 0 <= args.port < 2**16:
         raise ValueError(f"--port must be in [0, 65535], got {args.port}")
     max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
@@ -158,9 +152,8 @@ def _serve(args: argparse.Namespace) -> int:
     # before the guard: a database is not made for an address that is taken
     with listen(args.host, args.port) as listener:
         guard = _open(args, labels)
-        scheme = "http" if args.tls_cert is None else "https"
         host, port = listener.getsockname()[:2]
-        where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
         print(
             f"{where} answers {names} with a {guard.kind}, and expects a reverse proxy in front "
@@ -168,8 +161,7 @@ def _serve(args: argparse.Namespace) -> int:
             flush=True,
         )
         if not ipaddress.ip_address(host).is_loopback:
-            clear = " in clear" if args.tls_cert is None else ""
-            _warn(f"other machines can connect{clear}, past that proxy: leave out --host")
+            _warn("other machines can connect past that proxy, in clear: leave out --host")
         asking = [team for team in tokens.teams if not team.is_owner]
         if guard.needs == "key" and len(asking) > 1 and asking[0].part is None:
             _warn(
@@ -179,9 +171,7 @@ def _serve(args: argparse.Namespace) -> int:
             )
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
-        server = make_server(
-            guard, tokens, max_body=max_body, tls_cert=args.tls_cert, tls_key=args.tls_key
-        )  # fmt: skip
+        server = make_server(guard, tokens, max_body=max_body)
         with _logging_to_stderr():
             run(server, listener)
     return 0
@@ -276,32 +266,10 @@ def _name_of(kind: Any) -> str:
 
 def _kind_of(path: str) -> Any:
     """The class of the guard in a database."""
-    from radabound_fast.store import EventRecord, open_ledger, open_record
-
-    try:
-        name = open_record(EventRecord, path, "power").description["kind"]
-    except ValueError:
-        try:
-            ledger = open_ledger(path)
-        except ValueError:
-            return DeclaredSearch  # or nothing of ours, which it says
-        try:
-            name = ledger.description["kind"]
-        finally:
-            ledger.close()
+    with contextlib.closing(open_any(path)) as record:
+        name = record.description["kind"]
     for kind in GUARDS.values():
         if kind.__name__ == name:
             return kind
     served = ", ".join(kind.__name__ for kind in GUARDS.values())
     raise ValueError(f"{path} holds a {name:.50}, which is not served: {served} are")
-
-
-def _check_tls(cert: str, key: str) -> None:
-    """Before a database is made: uvicorn would find out after it."""
-    for path in (cert, key):
-        os.stat(path)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
-        raise ValueError(f"{cert} and {key} must be a certificate and its key: {reason}") from None

@@ -121,9 +121,7 @@ def load_split() -> Split:
         table[name] = pd.factorize(table[name], sort=True)[0]
     routes, route = np.unique(24 * table["dest"] + table["hour"], return_inverse=True)
     flights = Flights(
-        table[FEATURES].to_numpy(np.float32),
-        route,
-        table["arr_delay"].to_numpy() > MINUTES_LATE,
+        table[FEATURES].to_numpy(np.float32), route, table["arr_delay"].to_numpy() > MINUTES_LATE
     )
     order = np.random.default_rng(0).permutation(len(table))
     train, holdout, fresh = (

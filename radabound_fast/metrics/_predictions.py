@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import by_class, check_class
-from radabound_fast.rows.packing import (
-    as_array,
-    as_numbers,
-    check_shape,
-    checked_words,
-    place_of,
-)
+from radabound_fast.rows.packing import as_array, as_numbers, check_shape, checked_words, place_of
 
 if TYPE_CHECKING:
     from ._truth import Truth

@@ -108,24 +108,11 @@ _negative = partial(
     asymptotic=_losses.negative_asymptotic,
 )
 _of_probabilities = partial(_negative, takes="probabilities", read=_predictions.probabilities)
-_of_numbers = partial(
-    _negative,
-    takes="numbers",
-    read=_predictions.within_range,
-    needs="numbers",
-)
+_of_numbers = partial(_negative, takes="numbers", read=_predictions.within_range, needs="numbers")
 
 _ROWS = (
-    _of_all(
-        name="error",
-        greater_is_better=False,
-        **_classes.rate(_classes.wrong),
-    ),
-    _of_all(
-        name="accuracy",
-        greater_is_better=True,
-        **_classes.rate(_classes.right),
-    ),
+    _of_all(name="error", greater_is_better=False, **_classes.rate(_classes.wrong)),
+    _of_all(name="accuracy", greater_is_better=True, **_classes.rate(_classes.right)),
     _of_each_class(
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
@@ -193,10 +180,7 @@ _ROWS = (
         given="the labels",
         needs="both classes",
     ),
-    _of_probabilities(
-        name="neg_log_loss",
-        summary=_losses.log_losses,
-    ),
+    _of_probabilities(name="neg_log_loss", summary=_losses.log_losses),
     _of_probabilities(name="neg_brier_score", summary=_losses.brier_losses),
     _of_numbers(name="neg_mean_absolute_error", summary=_losses.absolute_errors),
     _of_numbers(name="neg_mean_squared_error", summary=_losses.squared_errors),

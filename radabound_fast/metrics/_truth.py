@@ -19,13 +19,11 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import (
-    asymptotic_mean_interval,
-    weighted_interval,
-)
+from radabound_fast.bounds import asymptotic_mean_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers, bits_of
+from radabound_fast.rows.signs import WORD_BITS
 from radabound_fast.rows.weighting import Weighting
 
 from ._choices import AbsoluteError, Cost, LogLoss, MetricChoice, SquaredError
@@ -40,24 +38,16 @@ Array = NDArray[Any]
 
 
 class Truth:
-    """The labels of a holdout as its metric wants them.
+    """The labels of a holdout as its metric wants them, and how its rows count.
 
-    Parameters
-    ----------
-    labels : Labels
-    metric : MetricChoice
-    weighting : Weighting, optional
-
-    Raises
-    ------
-    TypeError, ValueError
-        Labels that the metric cannot judge by, or options that do not fit them.
+    TypeError, ValueError: labels that the metric cannot judge by, or options that do not fit them.
     """
 
     def __init__(
         self, labels: Labels, metric: MetricChoice, weighting: Weighting | None = None
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
+        self.masks: list[Array] = []
         row = self.row = METRICS[metric.name]
         self.n_classes = len(labels.classes)
         self.options: dict[str, Any] = {}
@@ -82,17 +72,9 @@ class Truth:
     def beside(self, baseline: Any, n_folds: int | None) -> Truth:
         """Return these labels for a search with a baseline, or with cross-validated predictions.
 
-        Parameters
-        ----------
-        baseline : array_like, shape (n_samples,), or None
-            Predictions of a model that was fixed before any score was seen.
-        n_folds : int or None
-            Folds of the cross-validation.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The metric has no such gains or no such intervals, or they are not predictions.
+        `baseline` are predictions, shape (n_samples,), of a model that was fixed before any score
+        was seen.  TypeError, ValueError: the metric has no such gains or no such intervals, or they
+        are not predictions.
         """
         if baseline is None and n_folds is None:
             return self
@@ -107,6 +89,15 @@ class Truth:
                 raise ValueError("baseline must be left out beside sample_weight or groups")
             other.baseline = other._baseline(baseline)
         return other
+
+    def part(self, start: int, stop: int) -> Truth:
+        """Return these labels at some samples, for counting errors there; start: whole words."""
+        part, words = copy(self), slice(start // WORD_BITS, -(-stop // WORD_BITS))
+        part.n_samples, part.labels = stop - start, self.labels[start:stop]
+        part.masks = [mask[words] for mask in self.masks]
+        if self.baseline is not None:
+            part.baseline = self.baseline[:, words]
+        return part
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -199,10 +190,16 @@ class Truth:
         """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
         return self.row.name in COUNTED and self.weighting is None
 
-    def keep_errors(self, rows: Array, secret: bytes) -> tuple[Array, NDArray[np.uint64]]:
-        """How often each row errs, and errs with the baseline; and its keyed hash."""
-        words = rows.astype("<u8", copy=False)
-        hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
+    def keep_errors(
+        self, rows: Array, secret: bytes | None
+    ) -> tuple[Array, NDArray[np.uint64] | None]:
+        """How often each row errs, and errs with the baseline; and with a secret its keyed hash."""
+        hashes = None
+        if secret is None:
+            found, _ = sums_of_rows(rows, self.n_samples, packed=True)
+        else:
+            words = rows.astype("<u8", copy=False)
+            hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
             return found[:, np.newaxis], hashes
         both, _ = sums_of_rows(rows & self.baseline, self.n_samples, packed=True)

@@ -45,14 +45,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
 
 
-def make_server(
-    guard: Guard,
-    tokens: Tokens,
-    *,
-    max_body: int = MAX_BODY,
-    tls_cert: str | None = None,
-    tls_key: str | None = None,
-) -> uvicorn.Server:
+def make_server(guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> uvicorn.Server:
     """A server of a guard, which answers from `run` until SIGINT or SIGTERM.
 
     Calls that wait are answered first; then the signal takes its usual effect.
@@ -64,8 +57,6 @@ def make_server(
     tokens : Tokens
     max_body : int
         Octets of a body.
-    tls_cert, tls_key : path, optional
-        Files in PEM.
     """
     service = Service(guard, tokens, max_body=max_body)
     config = uvicorn.Config(
@@ -84,8 +75,6 @@ def make_server(
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=END_SECONDS,
-        ssl_certfile=tls_cert,
-        ssl_keyfile=tls_key,
     )
     return uvicorn.Server(config)
 

@@ -45,6 +45,8 @@ ATTACKS = [
     Attack(strangers.malformed),
     Attack(teams.pipelines, "red", **SMALL_SEARCH),
     Attack(teams.reports, "red", **LONG_RECORD),
+    Attack(teams.reports_of_many, "owner", **LONG_RECORD),
+    Attack(teams.reports_of_many, "red", **LONG_RECORD, whose="red"),
     Attack(teams.pages, "red", **LONG_RECORD),
     Attack(teams.long_blocks, "red", BALANCED, teams.SMALL),
     Attack(teams.large_blocks, "red"),
@@ -64,8 +66,8 @@ def faults(attack: Attack, outcome: Outcome) -> list[str]:
     found = []
     if outcome.failures or not outcome.waits:
         found.append(f"{len(outcome.failures)} calls of others failed: {set(outcome.failures)}")
-    if max(outcome.waits, default=0.0) > MOST_WAIT:
-        found.append(f"others waited {max(outcome.waits):.1f} s")
+    if (longest := max(outcome.waits + outcome.health, default=0.0)) > MOST_WAIT:
+        found.append(f"others waited {longest:.1f} s")
     if outcome.memory > MOST_MEMORY:
         found.append(f"{outcome.memory / 1e6:,.0f} MB of memory")
     if outcome.logs > MOST_LOGS * max(outcome.seconds, 1.0):
@@ -84,12 +86,13 @@ def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
     sent = f"{counts.get('connections', 0):,} connections, {counts.get('octets', 0) / 1e6:,.0f} MB"
     if "requests" in counts:
         sent = f"{counts['requests']:,} requests, {sent}"
-    n_asked = len(outcome.waits) + len(outcome.failures)
-    waits = [1000 * wait for wait in outcome.waits]
+    n_asked = len(outcome.waits) + sum("/" not in failure for failure in outcome.failures)
+    waits, health = ([1000 * wait for wait in one] for one in (outcome.waits, outcome.health))
     cells = [
         title(attack), proxy, sent, f"{len(waits):,} of {n_asked:,}",
         f"{statistics.median(waits):,.0f}" if waits else "",
         f"{max(waits):,.0f}" if waits else "",
+        f"{max(health):,.0f}" if health else "",
         f"{outcome.memory / 1e6:,.0f}",
         f"{outcome.logs * 86.4e-6 / outcome.seconds:,.1f}",
     ]  # fmt: skip
@@ -103,8 +106,8 @@ def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
             f"each. {n_faults} times one cost more than it may.", 110),
         "",
         "| attack | in front | sent | others' calls that were answered | median wait, ms "
-        "| longest, ms | memory, MB | logs, GB a day |",
-        "|---|---|---|---|---|---|---|---|",
+        "| longest, ms | of /health | memory, MB | logs, GB a day |",
+        "|---|---|---|---|---|---|---|---|---|",
         *rows,
     ])  # fmt: skip
 
@@ -169,6 +172,8 @@ def main() -> int:
         if args.words and not any(word in attack.run.__name__ for word in args.words):
             continue
         for front in fronts:
+            if attack.run is strangers.handshakes and front == NOTHING:
+                continue  # which speaks no TLS
             with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
                 proxy = None if front == NOTHING else front
                 outcome = attacked(attack, proxy, seconds, Path(folder))

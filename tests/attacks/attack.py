@@ -16,7 +16,7 @@ if __name__ == "__main__":
     signal.alarm(int(float(seconds)) + 30)  # whatever a connection does
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 20_000), most))
-    attacker = Attacker(int(port), cafile, float(seconds), token or None)
+    attacker = Attacker(int(port), cafile or None, float(seconds), token or None)
     module, _, function = name.rpartition(".")
     getattr(importlib.import_module(module), function)(attacker)
     print(json.dumps(attacker.counts))

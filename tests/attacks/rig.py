@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from proxies import certificate, in_front
+from proxies import in_front
 from serving import TOKENS, Running, octets_of, tokens_file
 
 from radabound_fast.service.wire import pack_body
@@ -28,24 +28,20 @@ BLOCK = 20_000  # answers of a call that fills the record
 
 
 @contextlib.contextmanager
-def service(folder: Path, labels: Any, options: tuple[str, ...], tls: bool) -> Iterator[Running]:
-    """`radabound serve` in a process of its own, with TLS of its own where nothing is in front."""
+def service(folder: Path, labels: Any, options: tuple[str, ...]) -> Iterator[Running]:
+    """`radabound serve` in a process of its own."""
     np.save(folder / "y.npy", labels)
     command = [sys.executable, "-m", "radabound_fast", "serve", folder / "guard.db", "--port", "0",
                "--labels", folder / "y.npy", "--tokens", tokens_file(folder), *options]  # fmt: skip
-    cafile = None
-    if tls:
-        cafile, key = certificate(folder)
-        command += ["--tls-cert", cafile, "--tls-key", key]
     with (
         open(folder / "service.log", "wb") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:
-            found = re.match(r"https?://127\.0\.0\.1:(\d+) ", process.stdout.readline())
+            found = re.match(r"http://127\.0\.0\.1:(\d+) ", process.stdout.readline())
             if found is None:
                 raise OSError((folder / "service.log").read_text()[-2000:])
-            running = Running(int(found[1]), cafile)
+            running = Running(int(found[1]))
             running.pid = process.pid
             yield running
         finally:
@@ -53,7 +49,7 @@ def service(folder: Path, labels: Any, options: tuple[str, ...], tls: bool) -> I
 
 
 class Others(threading.Thread):
-    """A team that asks about one row after another, each on a new connection from another address.
+    """A team that sends one request after another, each on a new connection from another address.
 
     Attributes
     ----------
@@ -63,12 +59,12 @@ class Others(threading.Thread):
         What the others got.
     """
 
-    def __init__(self, front: Running, row: Any, head: dict[str, Any]) -> None:
+    def __init__(self, front: Running, method: str, path: str, body: bytes = b"") -> None:
         super().__init__(daemon=True)
         self.waits: list[float] = []
         self.failures: list[str] = []
         self._front, self._ended = front, threading.Event()
-        self._body = pack_body({"form": "bits", **head}, octets_of(row))
+        self._request = method, path, body or None
 
     def run(self) -> None:
         while not self._ended.wait(PAUSE):
@@ -85,7 +81,7 @@ class Others(threading.Thread):
         token = {"Authorization": f"Bearer {TOKENS['blue']}"}
         with contextlib.closing(connection):
             try:
-                connection.request("POST", "/query", self._body, token)
+                connection.request(*self._request, token)
                 return str(connection.getresponse().status)
             except (OSError, http.client.HTTPException) as error:
                 return type(error).__name__
@@ -125,8 +121,8 @@ class Attack:
     n_samples : int
     key : int, optional
         What the others ask about, if the guard needs a key.
-    n_answers : int
-        Of the owner, a key each, before the attack.
+    n_answers, whose : int, str
+        Before the attack: answers, a key each, and the team that has them.
     """
 
     run: Callable[[Any], None]
@@ -135,6 +131,7 @@ class Attack:
     n_samples: int = 4000
     key: int | None = None
     n_answers: int = 0
+    whose: str = "owner"
 
 
 class Outcome(NamedTuple):
@@ -143,6 +140,7 @@ class Outcome(NamedTuple):
     counts: dict[str, int]
     seconds: float
     waits: list[float]
+    health: list[float]
     failures: list[str]
     memory: int
     logs: int
@@ -153,13 +151,16 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
     """Run an attack of so many seconds against a service of its own."""
     labels = np.random.default_rng(1).integers(0, 2, attack.n_samples)
     with contextlib.ExitStack() as stack:
-        served = stack.enter_context(service(folder, labels, attack.serve, proxy is None))
+        served = stack.enter_context(service(folder, labels, attack.serve))
         front = served
         if proxy is not None:
             front = stack.enter_context(in_front(proxy, folder, served.port))
         fill(served, attack, labels)
-        others = Others(front, labels, {} if attack.key is None else {"key": attack.key})
+        head = {"form": "bits"} | ({} if attack.key is None else {"key": attack.key})
+        others = Others(front, "POST", "/query", pack_body(head, octets_of(labels)))
+        health = Others(front, "GET", "/health")
         others.start()
+        health.start()
         time.sleep(0.3)
 
         def costs(which: str) -> list[int]:
@@ -171,23 +172,26 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
         name = f"{attack.run.__module__}.{attack.run.__name__}"
         token = "" if attack.team is None else TOKENS[attack.team]
         done = subprocess.run(
-            [sys.executable, "-m", "attacks.attack", name, str(front.port), front.cafile,
+            [sys.executable, "-m", "attacks.attack", name, str(front.port), front.cafile or "",
              str(seconds), token],
             stdout=subprocess.PIPE, text=True, check=True, timeout=seconds + 60,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
         lasted = time.monotonic() - began
         others.end()
+        health.end()
+        failures = others.failures + [f"/health: {failure}" for failure in health.failures]
         grown = [now - then for now, then in zip(costs("VmHWM"), before, strict=True)]
-        return Outcome(json.loads(done.stdout), lasted, others.waits, others.failures, *grown)
+        counts = json.loads(done.stdout)
+        return Outcome(counts, lasted, others.waits, health.waits, failures, *grown)
 
 
 def fill(served: Running, attack: Attack, labels: Any) -> None:
-    """Answers of another team, a key each, so that the record is long."""
+    """Answers of a team, a key each, so that the record is long."""
     rng = np.random.default_rng(2)
     for first in range(0, attack.n_answers, BLOCK):
         rows = rng.random((BLOCK, attack.n_samples)) < 0.3
         head = {"form": "bits", "keys": list(range(first, first + BLOCK))}
-        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), "owner")
+        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), attack.whose)
         if status != 200:
             raise OSError(f"the record was not filled: {status}")

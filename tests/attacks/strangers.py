@@ -19,10 +19,10 @@ def send_ahead(attacker: Attacker, request: bytes) -> None:
 
     def work() -> None:
         with contextlib.closing(attacker.connect()) as connection:
-            ahead = request * 1000
+            ahead = b""
             while True:
-                sent = attacker.send(connection, ahead)
-                ahead = ahead[sent:] or request * 1000  # TLS repeats what it could not send
+                ahead = ahead or request * 1000
+                ahead = ahead[attacker.send(connection, ahead) :]  # TLS repeats what it could not
 
     attacker.in_threads(4, work)
 

@@ -533,9 +533,8 @@ def test_it_needs_neither_the_extra_nor_a_database():
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
     cert, key = certificate(tmp_path)
-    given = {"tls_cert": str(cert), "tls_key": str(key)}
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
-    with in_thread(guard, tmp_path, **given) as service:
+    with in_thread(guard, tmp_path, tls=(cert, key)) as service:
         url = service.url.replace("http:", "https:")
         asked = RemoteGuard(url, token=TOKENS["red"], cafile=cert)
         assert asked.query(Y).value == 0.0
@@ -803,15 +802,6 @@ MEANS = ["--guard", "radabound", "--epsilon", ".1", "--delta", ".1"]
         ([*MEANS, "--bound", "nope"], "bound must be one of"),
         ([*MEANS, "--port", "65536"], "--port must be in [0, 65535]"),
         ([*MEANS, "--port", "-1"], "--port must be in [0, 65535]"),
-        (
-            [*MEANS, *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
-            "must be a certificate and its key",
-        ),
-        (
-            [*MEANS, *["--tls-cert", "y.npy", "--tls-key", "no.pem"]],
-            "no.pem: No such file",
-        ),
-        ([*MEANS, "--tls-cert", "x"], "--tls-key"),
         ([*MEANS, "--max-body", "0"], "max_body must be at least 1"),
     ],
 )
@@ -914,20 +904,16 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     [
         ([], "http://127.0.0.1:", None),
         (["--host", "localhost"], "http://127.0.0.1:", None),
-        (["--host", "0.0.0.0"], "http://0.0.0.0:", "other machines can connect in clear, past"),
-        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://0.0.0.0:",
-         "other machines can connect, past"),
+        (["--host", "0.0.0.0"], "http://0.0.0.0:", "other machines can connect past"),
     ],
-)  # fmt: skip
+)
 def test_the_command_says_what_it_expects_in_front_and_who_can_connect_without_it(
     tmp_path, capsys, monkeypatch, options, address, warns
 ):
     from radabound_fast import cli
-    from radabound_fast.cli import serve
     from radabound_fast.service import server
 
     np.save(tmp_path / "y.npy", Y)
-    monkeypatch.setattr(serve, "_check_tls", lambda *_: None)
     monkeypatch.setattr(server, "run", lambda *_: None)
     given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
              tokens_file(tmp_path), "--port", "0", *MEANS]  # fmt: skip
@@ -1052,6 +1038,14 @@ def test_more_rows_than_the_service_takes_are_refused_before_they_leave(service,
     monkeypatch.setattr(client, "_send", None)
     with pytest.raises(ValueError, match="rows must be at most 3 a call, got 4"):
         client.query_many([row()] * 4)
+
+
+def test_a_connection_that_is_kept_waits_for_the_seconds_of_the_call_that_takes_it(service):
+    client = service.remote(timeout=100)
+    client.query(row())
+    kept = client._connection(0.25)
+    assert kept.sock.gettimeout() == 0.25
+    kept.close()
 
 
 def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):
