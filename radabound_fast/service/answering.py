@@ -310,7 +310,7 @@ class Answering:
         team, together, day = call.team, self.together, second // SECONDS_A_DAY
         if team.is_owner:
             return None
-        if (reply := limits.ended(team, together, call.arrived)) is not None:
+        if (reply := limits.ended(team, call.arrived)) is not None:
             return reply
         for limit, whose, who, n_before in (
             ("answers_a_day", team, f"{team.name} has", partial(log.n_answers, team.name, day)),

@@ -27,6 +27,8 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
         "you": {
             "name": team.name, "n_calls": mine.n_calls, "n_answers": mine.n_answers,
             "n_answers_today": mine.n_today, "limit_a_day": team.a_day,
+            "until": None if team.until is None else team.until.isoformat(),
+            "keys": None if team.part is None else team.part.text,
         },
         "guard": guard.kind,
         "parameters": guard.parameters,
