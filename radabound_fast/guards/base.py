@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
+from radabound_fast._checks import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -125,8 +127,18 @@ class Guard:
         left = self.n_left()
         if left is None:
             return Outlook("no limit", None)
-        share = left / (left + self.n_answered) if left + self.n_answered else 0.0
-        return Outlook(f"{left:,} answers" if left != 1 else "1 answer", share)
+        of_all = left + self.n_answered
+        return Outlook(f"{left:,} of {counted(of_all, 'answer')}", left / of_all if of_all else 0.0)
+
+    def what_now(self) -> str:
+        """Return what to do after the halt, for people; "" before it."""
+        if not self.halted:
+            return ""
+        return (
+            "Report the best answer with its interval: all that were given hold as before. To "
+            "judge more models take new rows, since a second guard on these would not know what "
+            "was learned from them."
+        )
 
     def owner_facts(self) -> dict[str, float]:
         """Return numbers that reveal more than the answers do, for the holdout's owner alone."""

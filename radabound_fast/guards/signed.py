@@ -438,9 +438,9 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if self.halted:
             return super().outlook()
         if self._rule.free is None:
-            return Outlook("as long as the queries are not too many and too complex", None)
+            return Outlook("unknown: until the queries are too many or too complex", None)
         left = counted(self.n_left_public(), "answer")
-        return Outlook(f"{left} for certain, whatever is asked", None)
+        return Outlook(f"at least {left}, whatever is asked", None)
 
     def owner_facts(self) -> dict[str, float]:
         """Return complexity and budget, which reveal more than the answers do."""

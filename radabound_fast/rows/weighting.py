@@ -49,14 +49,14 @@ class Weighting:
         self.weights: NDArray[np.float64] | None = None
         self.codes: NDArray[np.int64] = np.arange(n_samples)
         if sample_weight is not None:
-            given = as_array(sample_weight, "sample_weight")
-            check_shape(given, n_samples, 1, "sample_weight")
-            self.weights = as_numbers(given, "sample_weight").astype(np.float64)
+            weights = as_array(sample_weight, "sample_weight")
+            check_shape(weights, n_samples, 1, "sample_weight")
+            self.weights = as_numbers(weights, "sample_weight").astype(np.float64)
             good = (self.weights > 0.0) & (self.weights < math.inf)
             if not good.all():
                 place = int(good.argmin())
                 raise ValueError(
-                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
+                    f"sample_weight must be positive and finite, got {weights[place]!s} at sample "
                     f"{place}"
                 )
         if groups is not None:

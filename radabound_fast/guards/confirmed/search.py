@@ -642,7 +642,7 @@ class ConfirmedSearch(Guard):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
-        what, limits = measure.told
+        what, limits = measure.in_words
         if isinstance(measure, MeanLoss):
             limits = "exact binomial limits for losses of 0 and 1, and by betting for others"
         claims = f"the {what} of every finalist {measure.where} is between its low and high"

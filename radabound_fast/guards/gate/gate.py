@@ -276,11 +276,19 @@ class Gate(Guard, Owned):
         left = self._n_left(history)
         if history.is_closed:
             return Outlook("nothing: the gate is closed, and its intervals were told", 0.0)
-        passes = counted(history.n_passes, "pass", "passes")
         if left is None:
-            return Outlook(f"no end of candidates, stricter with each pass; {passes} so far", None)
-        share = left / (left + len(history.verdicts))
-        return Outlook(f"{counted(left, 'candidate')} of those declared; {passes} so far", share)
+            return Outlook("candidates without limit; each pass makes the next one harder", None)
+        declared = left + len(history.verdicts)
+        return Outlook(f"{left:,} of {counted(declared, 'candidate')}", left / declared)
+
+    def what_now(self) -> str:
+        """Return what to do after the halt, for people; "" before it."""
+        if not self.halted:
+            return ""
+        return (
+            "No further candidate gets a verdict; those that were given hold as before. For more "
+            "candidates take new test rows, and declare their number beforehand."
+        )
 
     def needed(self, disagreement: float) -> dict[int, float]:
         """Return which observed gain passes now, and after some more passes.
