@@ -22,7 +22,7 @@ from radabound_fast.service import contract, limits, state
 from radabound_fast.service.answering import Answering, Call
 from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.limits import AtOnce
-from radabound_fast.service.page import page
+from radabound_fast.service.page import page, page_content
 from radabound_fast.service.replies import (
     Refusal,
     Reply,
@@ -298,7 +298,7 @@ class Service:
         return await self._report_reply(team, report)
 
     async def _page(self, _: Request, team: Team) -> Response:
-        read = partial(state.page_content, self._answering.guard, team)
+        read = partial(page_content, self._answering.guard, team)
         content = await self._read(team.name, read)
         return Response(
             await self._report_lane.do(team.name, partial(page, team, content)),
