@@ -217,8 +217,9 @@ class SearchReplay(Replay):
         *,
         names: Sequence[str] | None = None,
         packed: bool = False,
+        n_threads: int = 1,
     ) -> None:
-        self.search = search
+        self.search, self._n_threads = search, n_threads
         super().__init__(search.holdout, packed, names)
         self._gains = ("gain", "gain_low", "gain_high") if search.is_paired else ()
         self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
@@ -257,7 +258,9 @@ class SearchReplay(Replay):
         first = self._n_rows
         numbers = np.arange(first, first + len(block))
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
-        answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
+        answers: DeclaredSearchAnswers = self.search.query_many(
+            block, keys=keys, n_threads=self._n_threads
+        )
         self._n_rows += len(block)
         named = self.names_of(first, len(block))
         if self._keys is not None:

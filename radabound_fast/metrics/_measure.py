@@ -362,7 +362,7 @@ class Measure(NamedTuple):
         column, largest = row.one_count(self)
         first, last = np.zeros((2, len(least), len(self.sizes)), np.int64)
         last[:, column] = largest
-        if self.values(first[:1]) > self.values(last[:1]):
+        if (self.values(first[:1]) > self.values(last[:1])).any():
             least, most = 1.0 - most, 1.0 - least
         slack = largest * 2.0**-50  # more than rounding moves a count
         first[:, column] = np.clip(np.ceil(least * largest - slack), 0, largest)

@@ -41,7 +41,7 @@ Span = tuple[int, int]
 # the signs of a part of the samples are kept by a worker if they are no more than this
 MOST_KEPT_BYTES = 1 << 26
 # what a thread reads at least: a millisecond or so
-THREAD_BYTES = 1 << 22
+THREAD_BYTES = 1 << 24
 
 _MAGIC = b"\x89RADP\r\n\x1a"
 _VERSION = 1
@@ -315,7 +315,9 @@ class Partial:
         if not isinstance(other, Partial):
             return NotImplemented
         if self.identity != other.identity:
-            raise ValueError("partials of tasks with other signs, or other sizes, do not add up")
+            raise ValueError(
+                "partials of guards with other signs, or of other searches, do not add up"
+            )
         if len(self) != len(other):
             raise ValueError(f"partials of {len(self)} and of {len(other)} rows do not add up")
         spans = _joined(self.spans, other.spans)
@@ -570,13 +572,16 @@ def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial
     head = next(each, None)
     if head is None:
         return
-    numbered: Iterator[tuple[int, Partial]] = enumerate(chain([head], each))
-    if head.ids is not None:
-        numbered = _sorted_by_ids(list(numbered), first)
-    for number, partial in numbered:
-        if (partial.ids is None) != (head.ids is None):
-            raise ValueError(f"partials must all have ids, or none: partial {number} is unlike 0")
-        yield number, partial
+
+    def alike() -> Iterator[tuple[int, Partial]]:
+        for number, partial in enumerate(chain([head], each)):
+            if (partial.ids is None) != (head.ids is None):
+                raise ValueError(
+                    f"partials must all have ids, or none: partial {number} is unlike 0"
+                )
+            yield number, partial
+
+    yield from alike() if head.ids is None else _sorted_by_ids(list(alike()), first)
 
 
 def _sorted_by_ids(
@@ -584,12 +589,10 @@ def _sorted_by_ids(
 ) -> Iterator[tuple[int, Partial]]:
     spans = []
     for number, partial in numbered:
-        if partial.ids is None or not len(partial):
-            continue
         ids = np.sort(partial.ids)
         if (twice := ids[1:][ids[1:] == ids[:-1]]).size:
             raise ValueError(f"row {twice[0]} comes twice in partial {number}")
-        start, stop = int(ids[0]), int(ids[-1]) + 1
+        start, stop = (int(ids[0]), int(ids[-1]) + 1) if len(ids) else (first, first)
         if stop - start != len(ids):
             raise ValueError(
                 f"partial {number} must have rows that are side by side in the order, got "

@@ -213,7 +213,7 @@ LIMITS = {
     "so many octets of the line": (
         lambda service, over: service.send(
             "POST", "/query", pack_body({"form": "bits", "guess": None}, b"").replace(
-                b"null", b" " * (2000 - 32 + over) + b"null") + octets_of(Y)), 413),
+                b"null", b" " * (20_000 - 32 + over) + b"null") + octets_of(Y)), 413),
     "so many answers a day": (
         lambda service, over: service.send(
             "POST", "/query_many",
