@@ -332,7 +332,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         """Return in words what is left, for people."""
         if self.halted:
             return super().outlook()
-        return Outlook(f"as long as each is known to within {self.epsilon:g}", None)
+        return Outlook(f"unknown: until a score is not known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""

@@ -174,12 +174,12 @@ class SearchReport(BaseReport):
             place = f"by {place}"
         elif is_worse:
             digits = _digits(gain, high)
-            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
+            score, place = shown(gain, digits), f"by at most {outward(high, 1, digits)}"
         else:
             digits = _digits(gain, low)
-            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
+            score, place = shown(gain, digits), f"by at least {outward(low, -1, digits)}"
             if low < 0:
-                place = f"{where} by at most {_outward(-low, 1, digits)}"
+                place = f"{where} by at most {outward(-low, 1, digits)}"
         if self.metric in COUNTED:
             how = f"It errs {says} than the baseline"
         else:
@@ -356,9 +356,9 @@ class Report(SearchReport):
             return scored(value, low, high)
         if terms.measure.greater_is_better:
             digits = _digits(value, low)
-            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
+            return shown(value, digits), f"at least {outward(low, -1, digits)}"
         digits = _digits(value, high)
-        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
+        return shown(value, digits), f"at most {outward(high, 1, digits)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
@@ -417,7 +417,7 @@ def sentence(choice: str, score: str, place: str, delta: float, provided: str) -
 def scored(value: float, low: float, high: float) -> tuple[str, str]:
     """A number, and its interval, rounded outward."""
     digits = _digits(value, low, high)
-    between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
+    between = f"between {outward(low, -1, digits)} and {outward(high, 1, digits)}"
     return shown(value, digits), between
 
 
@@ -434,7 +434,7 @@ def shown(number: float, digits: int) -> str:
     return f"{number:z,.{digits}f}"
 
 
-def _outward(limit: float, side: int, digits: int) -> str:
+def outward(limit: float, side: int, digits: int) -> str:
     """A limit, rounded away from the middle: -1 down, 1 up."""
     ten = 10**digits
     return shown(side * math.ceil(side * limit * ten - 1e-9) / ten, digits)
@@ -456,7 +456,7 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
             if math.isnan(value):  # which was not released
                 yield ""
             else:
-                yield _outward(value, side or 0, digits) if known else shown(value, digits)
+                yield outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:

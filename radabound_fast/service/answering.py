@@ -29,6 +29,7 @@ from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.replies import (
     Reply,
+    answers_in,
     bad_request,
     error_reply,
     exhausted,
@@ -40,7 +41,7 @@ from radabound_fast.service.tokens import ALL, OWNER, Team
 from radabound_fast.service.wire import unpack_body
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.store.description import Damaged
-from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
+from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
 
 _T = TypeVar("_T")
 
@@ -261,7 +262,8 @@ class Answering:
         fields_of_singles = self._answer_fields(
             [answer for call, answer in answered if not call.many]
         )
-        served = []
+        served: list[Served] = []
+        best: list[Best] = []
         for call, answers in answered:
             if call.many:
                 fields, n_answers = self._block_fields(answers), len(answers)
@@ -273,7 +275,22 @@ class Answering:
                 served.append(
                     Served(call.team.name, call.idempotency, call.digest, second, n_answers, reply)
                 )
-        log.add(served)
+                best += self._best_of(call.team, second, fields)
+        log.add(served, best)
+
+    def _best_of(self, team: Team, second: int, fields: dict[str, Any]) -> Iterator[Best]:
+        """The best of the answers of a reply, if it has scores, by the limit that counts."""
+        if not self._tells_scores:
+            return
+        answers = answers_in(fields)
+        is_greater = self.guard.holdout.greater_is_better
+        limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
+        known = [value if limit is None else limit for limit, value in limits]
+        if known:
+            limit = max(known) if is_greater else min(known)
+            best = {name: column[known.index(limit)] for name, column in answers.items()}
+            rank = -limit if is_greater else limit
+            yield Best(team.name, rank, second, _ENCODER.encode(best))
 
     @staticmethod
     def _repeated(call: Call, log: Log) -> Reply | None:
