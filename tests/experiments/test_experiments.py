@@ -148,17 +148,18 @@ def test_each_panel_has_at_least_five_epsilons():
 
 
 def test_a_run_that_never_halts_counts_as_1000_and_a_share_above_delta_is_flagged():
-    answered, off = [9, 99, 1001, 1001], [0, 1, 1, 1]
+    answered, off = [9, 99, 1001, 1001, 500], [0, 1, 1, 1, 0]
     rows = [
         {"figure": 1, "bound": "mclt", "epsilon": 0.05, "answered": n, "off": flag}
         for n, flag in zip(answered, off, strict=True)
     ]
     (line,) = section5.summary(1, rows)
-    assert line["halt_mean"] == (10 + 100 + 1000 + 1000) / 4
-    assert (line["halt_lower_quartile"], line["halt_median"]) == (10, 100)
-    assert (line["never_halted"], line["off"], line["passes_delta"]) == (2, 0.75, "yes")
-    # Clopper and Pearson for 3 of 4
-    assert (line["off_low"], line["off_high"]) == (0.1941, 0.9937)
+    assert line["halt_mean"] == round((10 + 100 + 1000 + 1000 + 501) / 5, 1)
+    quartiles = [line[f"halt_{name}"] for name in ("lower_quartile", "median", "upper_quartile")]
+    assert quartiles == [100, 501, 1000]
+    assert (line["never_halted"], line["off"], line["passes_delta"]) == (2, 0.6, "yes")
+    # Clopper and Pearson for 3 of 5
+    assert (line["off_low"], line["off_high"]) == (0.1466, 0.9473)
 
 
 def test_an_error_of_epsilon_exactly_is_not_off():
@@ -400,6 +401,16 @@ def test_a_summary_has_medians_and_extremes_in_percent():
 def test_thresholdout_needs_what_section_vi_prints():
     (row,) = (row for row in sample_sizes.table() if row["k"] == 10)
     assert row["thresholdout_printed_B_1"] == row["thresholdout_theorem_B_1"] == 3_681_156
+
+
+def test_new_samples_for_each_of_k_queries_are_k_holdouts_by_hoeffding_at_delta_over_k():
+    size = sample_sizes.needed(100, 0.05)["sample_splitting"]
+    assert size == pytest.approx(100 * math.log(2 * 100 / 0.1) / (2 * 0.05**2))
+    # and guesses of which one fails need t(t+1), 2 * 3 for its number, 100 places, and 4 for it
+    nats = math.log(2 / 0.1) + math.log(100 * 101 * 2 * 3 * 99 * 4)
+    assert sample_sizes.needed(100, 0.05)["guess_and_check_1_fails"] == pytest.approx(
+        nats / (2 * 0.045**2)
+    )
 
 
 def test_guess_and_check_answers_k_queries_at_the_size_it_needs_and_not_below():
