@@ -54,7 +54,7 @@ class _TeamDigest(Digest):
             rows = self._new(np.array([hash(query) for query in queries], np.int64))
             if rows:
                 self.add([queries[row] for row in rows], np.array(ranks)[rows])
-        return bool(calls)
+        return len(queries) >= STEP_ANSWERS
 
     def _new(self, hashes: NDArray[np.int64]) -> list[int]:
         """The rows whose hashes did not come before, in order."""

@@ -38,7 +38,7 @@ from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
 from radabound_fast.guards.declared.task import Expected, KeyedRows, SearchTask, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
@@ -815,11 +815,8 @@ class DeclaredSearch(Guard):
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline : array_like, shape (n_samples,), optional
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.  A name that the database was made with must be
-            repeated, or left out.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
@@ -835,25 +832,24 @@ class DeclaredSearch(Guard):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
         n_samples = parameters.pop("n_samples")
-        if are_given:
-            whose.apart()  # raises where there is nothing to judge
+        given = opening.given
+        if opening.are_given:
+            opening.apart()  # raises where there is nothing to judge
         else:
             space = from_description(parameters["space"])
             given = parameters | {"space": space, "baseline": given["baseline"]}
             given["release"] = release_from(given["release"])
-        to_read = whose.holdout is None  # a search that was made on labels, without them
+        to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
-        search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
+        search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
         search.release, secret = given["release"], bytes.fromhex(stored["secret"])
         measure = search._measure_of(search._task.truth, secret)
         terms = search._terms_for(_measure_from(stored) if to_read else measure)
         search._task = replace(search._task, secret=secret, terms=terms)
-        check_same(name, search._description(), stored)
+        check_same(opening.name, search._description(), stored)
         return search
 
     @property

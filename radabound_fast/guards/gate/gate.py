@@ -28,7 +28,7 @@ from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
-from radabound_fast.guards.opening import AS_STORED, Judged, check_same
+from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Event, EventList, Events, Turn
@@ -561,10 +561,8 @@ class Gate(Guard, Owned):
         delta, margin, total_margin, at_least, at_most, slices, slice_margin, n_candidates, promote
             As for the constructor.  What is left out is as in the database, or as the constructor's
             default in a new one; what is given must be what it was made with.
-        release, row_ids
-            The same.
-        holdout_id : str, optional
-            A name for a test set without labels.
+        release, row_ids, holdout_id
+            The same; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
@@ -581,22 +579,20 @@ class Gate(Guard, Owned):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
-        parameters, changes = dict(stored["parameters"]), dict(given)
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
+        parameters, changes = dict(stored["parameters"]), dict(opening.given)
         n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
-        holdout = whose.as_stored(stored["metric"], n_samples)
+        holdout = opening.as_stored(stored["metric"], n_samples)
         row_ids = changes.pop("row_ids", stored["row_ids"])
         rules = GateRules.from_description(parameters, n_samples)
         if baseline is not None and not rules.has_baseline:
-            raise ValueError(f"baseline must be left out: {name} was made without one")
+            raise ValueError(f"baseline must be left out: {opening.name} was made without one")
         gate = cls.__new__(cls)
         rules = rules.with_changes(n_samples, changes)
         gate._set_up(holdout, rules, row_ids, bytes.fromhex(stored["secret"]))
-        if whose.holdout is None and stored["metric"] is not None:  # to be shown, without labels
+        if opening.holdout is None and stored["metric"] is not None:  # to be shown, without labels
             gate._rows, gate._measured = None, stored["metric"]
-        check_same(name, gate._description(), stored)
+        check_same(opening.name, gate._description(), stored)
         if baseline is not None:
             gate._begin(baseline)
         return gate
