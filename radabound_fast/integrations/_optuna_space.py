@@ -11,9 +11,9 @@ import numpy as np
 
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Choice, Grid, PointSample, Space, Steps
+from radabound_fast.spaces.prior import AcceptedWeights
 from radabound_fast.spaces.tokens import as_tuple, token_of, value_from
 from radabound_fast.spaces.values import check_values
-from radabound_fast.spaces.weights import AcceptedWeights
 
 with needs("optuna"):
     from optuna import Study, Trial, create_study

@@ -32,20 +32,12 @@ BLOCK_VALUES = 1 << 16  # predictions that become codes at a time, so that scrat
 class Labels:
     """The true classes of a holdout, ready to be compared with predictions of any dtype.
 
-    Parameters
-    ----------
-    y_true : array_like, shape (n_samples,)
-        Labels: numbers, strings, or other hashable objects.
-    classes : array_like, optional
-        What a prediction may be; None: the values in `y_true`.
+    `y_true`, shape (n_samples,), are numbers, strings, or other hashable objects, and `classes`
+    what a prediction may be; None: the values in `y_true`.
 
-    Raises
-    ------
-    TypeError
-        Complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
-    ValueError
-        Empty, not one-dimensional, missing or infinite values, floats that float64 cannot hold,
-        or labels that are not in `classes`.
+    TypeError: complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
+    ValueError: empty, not one-dimensional, missing or infinite values, floats that float64 cannot
+    hold, or labels that are not in `classes`.
 
     Attributes
     ----------

@@ -63,12 +63,6 @@ class StudentisedExtremes:
 class StudentisedSums:
     """Signs, and rows of losses through them into studentised extremes.
 
-    Parameters
-    ----------
-    signs : SignMatrix
-
-    Notes
-    -----
     Sums are exact integers (in units of 2**-24 for real-valued losses); what follows is float64, in
     the order in which `StudentisedExtremes` has it, on every kernel.
     """

@@ -25,13 +25,8 @@ _BLOCK_VALUES = 2**20  # losses that are multiplied at a time
 class Weighting:
     """How much each row counts, and which rows belong together.
 
-    Parameters
-    ----------
-    n_samples : int
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Fixed before any score was seen; positive.
-    groups : array_like, shape (n_samples,), optional
-        Rows with one value are dependent, and those with different ones are not.
+    `sample_weight`, float (n_samples,), is positive, and was fixed before any score was seen. Rows
+    with one value of `groups` are dependent, and those with different ones are not.
 
     Attributes
     ----------
@@ -109,16 +104,8 @@ class Units:
 
     Weights are integers here: multiplied by a power of 2 so that the heaviest group has about
     2**24, and rounded.  So a group's loss, its row's losses times their weights, is a multiple of
-    2**-24 of what the heaviest group can have: what the kernels add up.
-
-    Parameters
-    ----------
-    weighting : Weighting
-
-    Raises
-    ------
-    ValueError
-        A row weighs nothing beside the heaviest group.
+    2**-24 of what the heaviest group can have: what the kernels add up.  A row that weighs nothing
+    beside the heaviest group is a ValueError.
 
     Attributes
     ----------

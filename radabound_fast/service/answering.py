@@ -286,11 +286,11 @@ class Answering:
         is_greater = self.guard.holdout.greater_is_better
         limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
         known = [value if limit is None else limit for limit, value in limits]
-        if known:
-            limit = max(known) if is_greater else min(known)
-            best = {name: column[known.index(limit)] for name, column in answers.items()}
-            rank = -limit if is_greater else limit
-            yield Best(team.name, rank, second, _ENCODER.encode(best))
+        ranks = [math.inf if one is None else -one if is_greater else one for one in known]
+        if ranks and min(ranks) < math.inf:
+            place = ranks.index(min(ranks))
+            best = {name: column[place] for name, column in answers.items()}
+            yield Best(team.name, ranks[place], second, _ENCODER.encode(best))
 
     @staticmethod
     def _repeated(call: Call, log: Log) -> Reply | None:

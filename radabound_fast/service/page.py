@@ -35,6 +35,7 @@ _COLOURS = 6  # of teams; the others are grey
 # width, height, and how many answers, of the pictures for two kinds of screens
 _PICTURES = {"wide": (880, 320, 240), "narrow": (360, 280, 60)}
 _NOTHING = Asker(0, 0, 0)
+_RESTS = " (see What holds)"
 
 
 class TeamVerdict(NamedTuple):
@@ -130,7 +131,7 @@ def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
     title = "Best so far"
     if math.isfinite(low) and math.isfinite(high):
         score, place = scored(value, low, high)
-        place = f"in the population {place}"
+        place = f"in the population {place}{_RESTS}"
     else:
         score, place = _score(value), "no interval is known"
         if of_search_rows:
@@ -146,7 +147,8 @@ def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
 
 def _best_finalist(answer: ConfirmedAnswer) -> Headline:
     score, place = scored(answer.value, answer.low, answer.high)
-    return Headline("Best finalist, confirmed", score, f"in the population {place}", answer.name)
+    place = f"in the population {place}{_RESTS}"
+    return Headline("Best finalist, confirmed", score, place, answer.name)
 
 
 def _in_production(guard: Any) -> Headline | None:
