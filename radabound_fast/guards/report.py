@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -73,11 +73,7 @@ class BaseReport:
     def to_markdown(self) -> str:
         """Sentence, the ten best models and the guarantee, for a model card."""
         names, rows = self._table()
-        lines = [
-            names,
-            ["---"] * len(names),
-            *([_in_markdown(cell) for cell in row] for row in rows),
-        ]
+        lines = [names, ["---"] * len(names), *(map(_in_markdown, row) for row in rows)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return f"{_in_markdown(str(self))}\n\n{table}\n\n{_in_markdown(self.guarantee)}\n"
 
@@ -95,10 +91,8 @@ class BaseReport:
     def _repr_html_(self) -> str:
         names, rows = self._table()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
+        lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
         return (
             f"<p>{html.escape(str(self))}</p>{self._picture()}"
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
@@ -124,6 +118,17 @@ class SearchReport(BaseReport):
     """What the reports of searches share: answers, and the gain over a baseline."""
 
     answers: DeclaredSearchAnswers | ConfirmedAnswers
+    _in_json: ClassVar[tuple[str, ...]]  # fields that `as_json` has beside the best answer
+
+    @property
+    def best(self) -> Any:
+        return self.answers.best
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers, keys as they are."""
+        fields = {name: getattr(self, name) for name in self._in_json}
+        fields |= {"best": released(self.best.to_dict()), "sentence": str(self)}
+        return fields | {"guarantee": self.guarantee}
 
     def ranking(self, n: int | None = None) -> list[Any]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
@@ -155,8 +160,8 @@ class SearchReport(BaseReport):
     def to_json(self) -> str:
         """All of the report, with every answer under "answers"; keys as they are, or as text."""
         answers = [released(answer.to_dict()) for answer in self.answers]
-        told = {"version": __version__} | self.as_json() | {"answers": answers}
-        return json.dumps(told, indent=2, default=plain)
+        fields = {"version": __version__} | self.as_json() | {"answers": answers}
+        return json.dumps(fields, indent=2, default=plain)
 
     def _best_rows(self) -> list[dict[str, Any]]:
         return [answer.to_dict() for answer in self.ranking(SHOWN)]
@@ -233,6 +238,10 @@ class Report(SearchReport):
     baseline: float | None
     n_folds: int | None
     name_of_best: str | None
+    _in_json = (
+        *("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds"),
+        "baseline",
+    )
 
     @property
     def best(self) -> DeclaredSearchAnswer:
@@ -359,13 +368,6 @@ class Report(SearchReport):
             return shown(value, digits), f"at least {outward(low, -1, digits)}"
         digits = _digits(value, high)
         return shown(value, digits), f"at most {outward(high, 1, digits)}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what `to_json` prints but for the answers, keys as they are."""
-        names = ("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds")
-        fields = {name: getattr(self, name) for name in (*names, "baseline")}
-        fields |= {"best": self.best.to_dict(), "sentence": str(self)}
-        return fields | {"guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
