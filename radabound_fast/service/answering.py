@@ -29,7 +29,6 @@ from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.replies import (
     Reply,
-    answers_in,
     bad_request,
     error_reply,
     exhausted,
@@ -38,7 +37,7 @@ from radabound_fast.service.replies import (
     unavailable,
 )
 from radabound_fast.service.tokens import ALL, OWNER, Team
-from radabound_fast.service.wire import unpack_body
+from radabound_fast.service.wire import answers_in, unpack_body
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served

@@ -19,8 +19,8 @@ from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
 from radabound_fast.guards.report import outward, scored, shown
 from radabound_fast.service.picture import Picture, Point
-from radabound_fast.service.replies import answers_in
 from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import answers_in
 from radabound_fast.spaces.messages import shown_key
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Best, Log, Served
 
@@ -36,16 +36,6 @@ _COLOURS = 6  # of teams; the others are grey
 _PICTURES = {"wide": (880, 320, 240), "narrow": (360, 280, 60)}
 _NOTHING = Asker(0, 0, 0)
 _RESTS = " (see What holds)"
-
-
-class TeamVerdict(NamedTuple):
-    """A verdict on the page."""
-
-    number: int
-    verdict: str
-    compared_with: int | None
-    team: str
-    second: int
 
 
 class Fact(NamedTuple):
@@ -78,7 +68,7 @@ class PageContent(NamedTuple):
     facts: list[Fact]
     points: list[Point]
     best: int | None  # number of the best answer
-    verdicts: list[TeamVerdict]
+    verdicts: list[dict[str, Any]]  # as replies have them, with team and second
     tells_scores: bool
     n_answers: int  # that the viewer may see
     askers: dict[str, Asker]
@@ -204,12 +194,10 @@ def _last(log: Log, team: str | None, read: Callable[[Served], list[_T]]) -> lis
     return [answer for block in reversed(blocks) for answer in block][-_MOST_READ:]
 
 
-def _verdicts(call: Served) -> list[TeamVerdict]:
+def _verdicts(call: Served) -> list[dict[str, Any]]:
     fields = json.loads(call.reply)
-    return [
-        TeamVerdict(one["number"], one["verdict"], one["compared_with"], call.team, call.second)
-        for one in fields.get("verdicts", [fields])
-    ]
+    beside = {"team": call.team, "second": call.second}
+    return [one | beside for one in fields.get("verdicts", [fields])]
 
 
 def _points(call: Served) -> list[Point]:
