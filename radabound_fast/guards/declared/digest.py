@@ -25,15 +25,7 @@ _N_BEST, _N_SHOWN = 10, 400
 class Digest:
     """The best answers of a search in a database, and of all an even sample for the picture.
 
-    Parameters
-    ----------
-    search : DeclaredSearch
-        Opened from a database.
-
-    Attributes
-    ----------
-    n_models : int
-        Different queries that were taken in so far.
+    `n_models` different queries were taken in so far.
     """
 
     def __init__(self, search: DeclaredSearch) -> None:
@@ -77,13 +69,7 @@ class Digest:
         self._last = [(self.n_models, queries[-1])]
 
     def report(self) -> Report:
-        """Return the report on what was taken in.
-
-        Raises
-        ------
-        ValueError
-            Nothing was.
-        """
+        """Return the report on what was taken in; ValueError if nothing was."""
         best = [(number, query) for _, number, query in self._best]
         chosen = dict(sorted([*best, *self._leaders, *self._sample, *self._last]))
         entries = self._record.those(list(chosen.values()))

@@ -533,7 +533,7 @@ class DeclaredSearch(Guard):
         >>> highs.round(4).tolist()
         [0.0343, 0.2352]
         """
-        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_value, value, key, rerun)
 
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
@@ -563,13 +563,15 @@ class DeclaredSearch(Guard):
         >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
-    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
-        if np.ndim(given) == 0:
-            low, high = limits(given, self._task.find(key, rerun)[1])
+    def _interval_of(self, limits: Any, number: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        terms = self._terms
+        if np.ndim(number) == 0:
+            paid = terms.nats + self._task.find(key, rerun)[1]
+            low, high = terms.sides(*limits(number, paid))
             return float(low), float(high)
-        n = len(given)
+        n = len(number)
         if isinstance(key, (str, Mapping)) or not np.iterable(key):
             raise TypeError(f"key must be a sequence of {n}, one a number, got {key!r:.100}")
         reruns = rerun
@@ -579,8 +581,7 @@ class DeclaredSearch(Guard):
             _, _, nats = self._task.find_many(key, reruns)
         if len(nats) != n:
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
-        lows, highs = limits(given, nats)
-        return lows, highs
+        return terms.sides(*limits(number, terms.nats + nats))
 
     # ---- what it came to -------------------------------------------------------------------
 
