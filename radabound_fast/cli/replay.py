@@ -336,9 +336,9 @@ def replay(
             # what is counted is written too
             with contextlib.nullcontext() if write is None else undisturbed(patient=False):
                 for each in replays:
-                    told = each.ask(block)
-                    if write is not None and told is not None:
-                        write(told())
+                    columns = each.ask(block)
+                    if write is not None and columns is not None:
+                        write(columns())
         except (TypeError, ValueError) as error:
             where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
             raise ValueError(f"{file_of(n_read)}, {where}: {error}") from error
