@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from radabound_fast.guards.report import Report
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from radabound_fast.guards.declared.answers import Floats
     from radabound_fast.guards.declared.search import DeclaredSearch
+    from radabound_fast.guards.report import Report
     from radabound_fast.store.record import Query
 
 # answers that a step takes in: some hundredths of a second
@@ -75,4 +74,4 @@ class Digest:
         entries = self._record.those(list(chosen.values()))
         numbers = np.array(list(chosen), np.int64)
         answers = self._search.answers_from(entries, numbers)
-        return Report.of(self._search, answers, n_models=self.n_models)
+        return self._search.report_on(answers, n_models=self.n_models)

@@ -633,9 +633,43 @@ class DeclaredSearch(Guard):
         ValueError
             Nothing was queried yet.
         """
+        return self.report_on(self.answers, n_queries=self.n_queries)
+
+    def report_on(
+        self,
+        answers: DeclaredSearchAnswers,
+        *,
+        n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
+    ) -> Report:
+        """Return the report on answers of this search; ValueError if there are none.
+
+        They are, or are the best of, `n_models` models, by default as many as the search has
+        counted, in `n_queries` queries.  `name_of_best` is what the sentence calls the best.
+        """
         from radabound_fast.guards.report import Report
 
-        return Report.of(self)
+        if not len(answers):
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
+        measure = answers.terms.measure
+        return Report(
+            metric=measure.name,
+            n_samples=self.n_samples,
+            n_models=answers.n_answered if n_models is None else n_models,
+            n_queries=n_queries,
+            space_size=self.size,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers.kept),
+            n_folds=self.n_folds,
+            name_of_best=name_of_best,
+        )
 
     @sealed
     def compare(
