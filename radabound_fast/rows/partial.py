@@ -60,18 +60,10 @@ _ARRAYS = {
 
 @dataclass(frozen=True, repr=False)
 class Task:
-    """What a worker needs to count rows for a guard: the part that all tasks share.
-
-    Attributes
-    ----------
-    n_samples : int
-        The guard's.
-    labels : Labels or None
-        Those of a `Holdout`: with them `reduce` takes predictions.
-    """
+    """What a worker needs to count rows for a guard: the part that all tasks share."""
 
     n_samples: int
-    labels: Labels | None
+    labels: Labels | None  # those of a Holdout: with them `reduce` takes predictions
 
     @property
     def identity(self) -> bytes:
@@ -122,22 +114,11 @@ class SignedTask(Task):
     ``guard.task()`` makes one.  Small, and can be pickled.  **It holds the seed of the signs**, and
     that of a `Holdout` the labels: it is for workers that are trusted with both
     (docs/explanation/trust.md).
-
-    Attributes
-    ----------
-    n_samples, labels
-        As of `Task`.
-    seed : int
-        Of the signs.
-    n_vectors : int
-        The guard's.
-    signs : {"stored", "generated"}
-        Whether a worker may keep the signs in memory.
     """
 
-    seed: int
+    seed: int  # of the signs
     n_vectors: int
-    signs: Literal["stored", "generated"]
+    signs: Literal["stored", "generated"]  # whether a worker may keep the signs in memory
 
     @sealed
     def reduce(
@@ -525,15 +506,9 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
 
 
 def each_of(partials: Any, identity: bytes, whose: str) -> Iterator[Partial]:
-    """One whole partial after the other, of what `take` is given.
+    """One whole partial after the other, of what `take` is given; one of another identity raises.
 
-    Parameters
-    ----------
-    partials : iterable
-    identity : bytes
-        That all must have.
-    whose : str
-        What one of another identity is of, in the message.
+    `whose` says in the message what that one is of.
     """
     try:
         each = iter(partials)
@@ -557,17 +532,8 @@ def _checked(each: Iterator[Any], identity: bytes, whose: str) -> Iterator[Parti
 def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial]]:
     """Partials and their numbers, one after the other; those with ids in the order of these.
 
-    Parameters
-    ----------
-    each : iterator of Partial
-    first : int
-        The id that must come first.
-
-    Raises
-    ------
-    ValueError
-        Some have ids and some have none; the rows of one are not side by side in the order; or a
-        row comes twice, or is missing.
+    ValueError if some have ids and some have none, if the rows of one are not side by side in the
+    order, or if a row from `first` on comes twice or is missing.
     """
     head = next(each, None)
     if head is None:

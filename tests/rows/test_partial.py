@@ -267,7 +267,10 @@ def test_what_is_taken_is_committed_and_another_may_halt_between(tmp_path):
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
 
-@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.057)])
+@pytest.mark.parametrize(
+    ("bound", "epsilon"),
+    [("mclt", 0.06), pytest.param("fixed-sequence", 0.057, marks=pytest.mark.thorough)],
+)
 def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilon):
     """The last partial may be counted without having been told, as with `query_many`."""
     blocks = np.split(losses_of("bits", 40), 4)
