@@ -39,7 +39,7 @@ def log_answers(answers: Iterable[Answer]) -> None:
         for name, value in answer.as_metrics().items()
     )
     run = mlflow.active_run() or mlflow.start_run()
-    for some in _blocks(metrics):
+    while some := list(islice(metrics, _TOGETHER)):
         mlflow.MlflowClient().log_batch(run.info.run_id, metrics=some)
 
 
@@ -65,10 +65,3 @@ def log_report(report: Report | RemoteReport) -> None:
     mlflow.log_text(report.to_html(), "holdout.html")
     mlflow.log_text(report.to_json(), "holdout.json")
     mlflow.set_tag("holdout", str(report))
-
-
-def _blocks(metrics: Iterable[Metric]) -> Iterable[list[Metric]]:
-    """Blocks that MLflow takes in one call."""
-    remaining = iter(metrics)
-    while some := list(islice(remaining, _TOGETHER)):
-        yield some

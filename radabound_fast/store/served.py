@@ -46,6 +46,15 @@ class Served(NamedTuple):
     reply: str
 
 
+class Best(NamedTuple):
+    """The best answer of a team; less is better for `rank`."""
+
+    team: str
+    rank: float
+    second: int  # since 1970
+    answer: str
+
+
 class Asker(NamedTuple):
     """How many calls a team made, and how many answers it got."""
 
@@ -82,8 +91,8 @@ class Log:
         ).fetchone()
         return int(found[0] or 0)
 
-    def add(self, calls: list[Served]) -> None:
-        """Store calls, and count them."""
+    def add(self, calls: list[Served], best: list[Best]) -> None:
+        """Store calls, and count them; of each team the best answer, unless it has a better one."""
         self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)
         n_calls: Counter[tuple[str, int]] = Counter()
         n_answers: Counter[tuple[str, int]] = Counter()
@@ -96,6 +105,20 @@ class Log:
             "n_calls = n_calls + excluded.n_calls, n_answers = n_answers + excluded.n_answers",
             [(*team_and_day, n, n_answers[team_and_day]) for team_and_day, n in n_calls.items()],
         )
+
+        self._database.executemany(
+            "INSERT INTO served_best VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = "
+            "excluded.rank, second = excluded.second, answer = excluded.answer "
+            "WHERE excluded.rank < rank",
+            best,
+        )
+
+    def best(self, team: str | None = None) -> Best | None:
+        """Return the best answer of a team, or of all; None before the first."""
+        where, values = ("", ()) if team is None else ("WHERE team = ?", (team,))
+        query = f"SELECT * FROM served_best {where} ORDER BY rank, second LIMIT 1"
+        found = self._database.execute(query, values).fetchone()
+        return None if found is None else Best._make(found)
 
     def last(self, team: str | None = None) -> Generator[Served, None, None]:
         """Yield calls, of a team or of all, the last one first."""
