@@ -209,8 +209,8 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
             return None
         # complexities never fall, and rarely rise: each run of equal ones is looked up once
         starts = np.flatnonzero(np.diff(self.complexities, prepend=np.nan) != 0)
-        found = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
-        return np.repeat(found, np.diff(starts, append=len(self)))
+        of_runs = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
+        return np.repeat(of_runs, np.diff(starts, append=len(self)))
 
     def _own_columns(self) -> dict[str, Any]:
         unknown = np.full(len(self), np.nan)

@@ -458,8 +458,8 @@ class _MeasuredRows:
             paid = np.array([nats(number + place) for place in range(len(rows))])
             kept = self._truth.keep(self._measure, rows, paid)
             columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
-            found = zip(*(column.tolist() for column in columns), strict=True)
+            answers = zip(*(column.tolist() for column in columns), strict=True)
             self._known = {
-                (row + place, number + place): limits for place, limits in enumerate(found)
+                (row + place, number + place): limits for place, limits in enumerate(answers)
             }
         return self._known[row, number]

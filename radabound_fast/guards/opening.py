@@ -38,22 +38,22 @@ def open_guard(
     it judges.  `_of_file` makes the guard of a database, if it is the one that is opened.
     """
     opening = Opening(cls, path, judged, holdout_id, arguments)
-    made = new = None
+    guard = new = None
     if opening.can_make and not os.path.exists(path):
-        made = cls(opening.apart(), **opening.given)
-        new = made._description() | {"holdout": opening.new_identity()}
-    record = cls._open_record(path, durability, new, made)
+        guard = cls(opening.apart(), **opening.given)
+        new = guard._description() | {"holdout": opening.new_identity()}
+    record = cls._open_record(path, durability, new, guard)
     try:
         opening.check_made_for(cls.kind, record.description)
-        if made is None or not same_json(new, record.description):  # or another was faster
-            made = cls._of_file(record.description, opening)
-        made._keep_in(record)
+        if guard is None or not same_json(new, record.description):  # or another was faster
+            guard = cls._of_file(record.description, opening)
+        guard._keep_in(record)
     except BaseException:
         record.close()
         raise
-    made._holdout = made._holdout.apart() if opening.holdout is None else opening.holdout
-    made._holdout.note_guard(record.path)
-    return made
+    guard._holdout = guard._holdout.apart() if opening.holdout is None else opening.holdout
+    guard._holdout.note_guard(record.path)
+    return guard
 
 
 def check_same(name: str, mine: dict[str, Any], stored: dict[str, Any]) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
     from radabound_fast.guards.declared.answers import DeclaredSearchAnswer, DeclaredSearchAnswers
-    from radabound_fast.guards.declared.search import DeclaredSearch
 
 SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
@@ -246,45 +245,6 @@ class Report(SearchReport):
     @property
     def best(self) -> DeclaredSearchAnswer:
         return self.answers.best
-
-    @classmethod
-    def of(
-        cls,
-        search: DeclaredSearch,
-        answers: DeclaredSearchAnswers | None = None,
-        n_models: int | None = None,
-        n_queries: int | None = None,
-        name_of_best: str | None = None,
-    ) -> Report:
-        """Make the report of a search so far; ValueError if nothing was queried yet.
-
-        `answers` are its answers, or the best of them; by default all that it stores.  They are,
-        or are the best of, `n_models` models in `n_queries` queries; by default as many as the
-        search has counted.
-        """
-        if answers is None:
-            n_queries = search.n_queries if n_queries is None else n_queries
-            answers = search.answers  # once: of a search on disk others may add to them
-        if not len(answers):
-            raise ValueError(
-                "there is nothing to report: no model was asked about by this search; answers of "
-                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
-                "has those of all"
-            )
-        measure = answers.terms.measure
-        return cls(
-            metric=measure.name,
-            n_samples=search.n_samples,
-            n_models=answers.n_answered if n_models is None else n_models,
-            n_queries=n_queries,
-            space_size=search.size,
-            delta=search.delta,
-            guarantee=search.guarantee,
-            answers=answers,
-            baseline=measure.baseline_value(answers.kept),
-            n_folds=search.n_folds,
-            name_of_best=name_of_best,
-        )
 
     def __str__(self) -> str:
         best, folds = self.best, ""

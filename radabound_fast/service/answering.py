@@ -29,7 +29,6 @@ from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.replies import (
     Reply,
-    answers_in,
     bad_request,
     error_reply,
     exhausted,
@@ -38,7 +37,7 @@ from radabound_fast.service.replies import (
     unavailable,
 )
 from radabound_fast.service.tokens import ALL, OWNER, Team
-from radabound_fast.service.wire import unpack_body
+from radabound_fast.service.wire import answers_in, unpack_body
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
@@ -286,11 +285,11 @@ class Answering:
         is_greater = self.guard.holdout.greater_is_better
         limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
         known = [value if limit is None else limit for limit, value in limits]
-        if known:
-            limit = max(known) if is_greater else min(known)
-            best = {name: column[known.index(limit)] for name, column in answers.items()}
-            rank = -limit if is_greater else limit
-            yield Best(team.name, rank, second, _ENCODER.encode(best))
+        ranks = [math.inf if one is None else -one if is_greater else one for one in known]
+        if ranks and min(ranks) < math.inf:
+            place = ranks.index(min(ranks))
+            best = {name: column[place] for name, column in answers.items()}
+            yield Best(team.name, ranks[place], second, _ENCODER.encode(best))
 
     @staticmethod
     def _repeated(call: Call, log: Log) -> Reply | None:

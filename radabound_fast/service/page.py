@@ -19,8 +19,8 @@ from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
 from radabound_fast.guards.report import outward, scored, shown
 from radabound_fast.service.picture import Picture, Point
-from radabound_fast.service.replies import answers_in
 from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import answers_in
 from radabound_fast.spaces.messages import shown_key
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Best, Log, Served
 
@@ -35,16 +35,7 @@ _COLOURS = 6  # of teams; the others are grey
 # width, height, and how many answers, of the pictures for two kinds of screens
 _PICTURES = {"wide": (880, 320, 240), "narrow": (360, 280, 60)}
 _NOTHING = Asker(0, 0, 0)
-
-
-class TeamVerdict(NamedTuple):
-    """A verdict on the page."""
-
-    number: int
-    verdict: str
-    compared_with: int | None
-    team: str
-    second: int
+_RESTS = " (see What holds)"
 
 
 class Fact(NamedTuple):
@@ -77,7 +68,7 @@ class PageContent(NamedTuple):
     facts: list[Fact]
     points: list[Point]
     best: int | None  # number of the best answer
-    verdicts: list[TeamVerdict]
+    verdicts: list[dict[str, Any]]  # as replies have them, with team and second
     tells_scores: bool
     n_answers: int  # that the viewer may see
     askers: dict[str, Asker]
@@ -130,7 +121,7 @@ def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
     title = "Best so far"
     if math.isfinite(low) and math.isfinite(high):
         score, place = scored(value, low, high)
-        place = f"in the population {place}"
+        place = f"in the population {place}{_RESTS}"
     else:
         score, place = _score(value), "no interval is known"
         if of_search_rows:
@@ -146,7 +137,8 @@ def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
 
 def _best_finalist(answer: ConfirmedAnswer) -> Headline:
     score, place = scored(answer.value, answer.low, answer.high)
-    return Headline("Best finalist, confirmed", score, f"in the population {place}", answer.name)
+    place = f"in the population {place}{_RESTS}"
+    return Headline("Best finalist, confirmed", score, place, answer.name)
 
 
 def _in_production(guard: Any) -> Headline | None:
@@ -202,12 +194,10 @@ def _last(log: Log, team: str | None, read: Callable[[Served], list[_T]]) -> lis
     return [answer for block in reversed(blocks) for answer in block][-_MOST_READ:]
 
 
-def _verdicts(call: Served) -> list[TeamVerdict]:
+def _verdicts(call: Served) -> list[dict[str, Any]]:
     fields = json.loads(call.reply)
-    return [
-        TeamVerdict(one["number"], one["verdict"], one["compared_with"], call.team, call.second)
-        for one in fields.get("verdicts", [fields])
-    ]
+    beside = {"team": call.team, "second": call.second}
+    return [one | beside for one in fields.get("verdicts", [fields])]
 
 
 def _points(call: Served) -> list[Point]:

@@ -32,14 +32,6 @@ class Refusal(Exception):
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def answers_in(fields: dict[str, Any]) -> dict[str, list[Any]]:
-    """The fields of each answer in a reply with scores, by name: "number", "value", "key"."""
-    if "values" in fields:
-        names = ("number", "value", "low", "high", "key", "rerun")
-        return {name: fields[f"{name}s"] for name in names if f"{name}s" in fields}
-    return {name: [value] for name, value in fields.items()}
-
-
 def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
     """An error as JSON; whoever gets a 503 is told to come again after a second."""
     fields = {"error": {"type": kind, "message": message, **more}}

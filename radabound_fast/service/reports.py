@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from radabound_fast.guards.declared.digest import STEP_ANSWERS, Digest
 from radabound_fast.guards.declared.search import DeclaredSearch
-from radabound_fast.service.replies import answers_in
 from radabound_fast.service.state import report_fields
 from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import answers_in
 from radabound_fast.store.record import Query
 from radabound_fast.store.served import Log
 

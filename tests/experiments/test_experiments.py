@@ -141,6 +141,12 @@ def test_a_replay_counts_the_answers_of_a_guard_asked_one_by_one():
     assert len(rows) == 10
 
 
+def test_sizes_are_those_of_section_v():
+    assert (greedy.N_SAMPLES, greedy.N_FEATURES, greedy.N_SIGNAL) == (4000, 500, 50)
+    assert (attack.N_SAMPLES, attack.N_VECTORS, section5.N_VECTORS) == (4000, 32, 32)
+    assert attack.EPSILONS == (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
+
+
 def test_each_panel_has_at_least_five_epsilons():
     for figure in section5.FIGURES.values():
         assert list(figure.epsilons) == ["bernstein", "mclt"]

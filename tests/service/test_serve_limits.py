@@ -137,7 +137,8 @@ def test_calls_of_a_team_that_wait_are_so_many_at_most(tmp_path, monkeypatch):
         assert service.send("GET", "/state")[0] == 200
 
 
-@pytest.mark.parametrize("length", [100, pytest.param(20_000, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("length", [100, 20_000])
 def test_a_team_is_answered_while_another_asks_without_a_pause(tmp_path, length):
     """Blocks of rows take turns with single calls of others, which wait for one of them at most."""
     guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)

@@ -122,7 +122,13 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] * (name != "of a mapping"))
+        for name in GUARDS
+    ],
+)
 def test_the_page_of_every_guard(tmp_path, name):
     """Whole at every stage; the best on top, what is left in words, axes with names."""
     metric = "accuracy" if name in ("accuracy", "the union alone") else "error"
@@ -157,6 +163,7 @@ def test_the_page_of_every_guard(tmp_path, name):
         assert shown.columns[: len(columns)] == columns
 
 
+@pytest.mark.thorough
 def test_the_best_is_the_viewers_and_outlives_the_service(tmp_path):
     path = tmp_path / "s.db"
     with in_thread(DeclaredSearch.open(path, Y, 80, delta=0.1), tmp_path) as service:
@@ -178,6 +185,7 @@ def test_the_best_is_the_viewers_and_outlives_the_service(tmp_path):
         assert page_of(service, "small").of("p", "score") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "advice", "left"),
     [
@@ -208,6 +216,7 @@ def test_after_the_halt_it_says_what_to_do(tmp_path, name, advice, left):
             assert any(text.startswith("in the population between") for text in shown.of("p"))
 
 
+@pytest.mark.thorough
 def test_what_is_left_to_a_team_today(tmp_path):
     with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
         service.remote("small").query_many(ROWS[:2])
@@ -219,29 +228,32 @@ def test_what_is_left_to_a_team_today(tmp_path):
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}", "</title>")
 
 
-def test_nothing_that_comes_from_outside_is_html(tmp_path):
-    """Keys, names of parameters and of finalists, however they are spelt."""
+def holds_as_text(shown, told):
+    assert shown.open == [] and shown.links == []
+    assert not {"script", "img", "b onclick"} & set(shown.tags)
+    texts = " ".join(text for _, _, text in shown.texts)
+    assert all(one in texts for one in told) and "49" not in shown.of("td", "wrap")
+
+
+def test_no_key_and_no_name_of_a_parameter_is_html(tmp_path):
     space = {'<b onclick="x">': list(HOSTILE)}
     (name,) = space
-    with in_thread(
-        DeclaredSearch.open(tmp_path / "s.db", Y, space, delta=0.1), tmp_path
-    ) as service:
+    search = DeclaredSearch.open(tmp_path / "s.db", Y, space, delta=0.1)
+    with in_thread(search, tmp_path) as service:
         service.remote().query_many(ROWS[:4], keys=[{name: one} for one in HOSTILE])
-        service.remote().query_many(ROWS[:1], keys=[{name: HOSTILE[0]}])
-        declared = page_of(service, "owner")
-    guard = opened(tmp_path / "c.db", "ConfirmedSearch")
-    with in_thread(guard, tmp_path) as service:
+        holds_as_text(page_of(service, "owner"), [name, *HOSTILE])
+
+
+@pytest.mark.thorough
+def test_no_name_of_a_finalist_is_html(tmp_path):
+    with in_thread(opened(tmp_path / "c.db", "ConfirmedSearch"), tmp_path) as service:
         for row, one in zip(ROWS, HOSTILE[:2], strict=False):
             service.post("/query", {"form": "bits", "finalist": one}, octets_of(row))
         service.remote("owner").end()
-        confirmed = page_of(service, "owner")
-    for shown, told in ((declared, HOSTILE), (confirmed, HOSTILE[:2])):
-        assert shown.open == [] and shown.links == []
-        assert not {"script", "img", "b onclick"} & set(shown.tags)
-        texts = " ".join(text for _, _, text in shown.texts)
-        assert all(one in texts for one in told) and "49" not in shown.of("td", "wrap")
+        holds_as_text(page_of(service, "owner"), HOSTILE[:2])
 
 
+@pytest.mark.thorough
 def test_long_calls_are_whole_pages(tmp_path):
     with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
         service.remote("red").query_many(ROWS * 50)

@@ -355,10 +355,10 @@ class ConfirmedSearch(Guard):
             known = judge.nominated(turn) if models is None else models
             return judge.take_turn(turn, known, question)
 
-        found, history = events.turn(confirm)
+        released, history = events.turn(confirm)
         if self._logs:
-            note_answers(self.kind, len(found), len(history.finalists))
-        answers = self._answers(found, history)
+            note_answers(self.kind, len(released), len(history.finalists))
+        answers = self._answers(released, history)
         return answers[0] if is_one else answers
 
     @sealed

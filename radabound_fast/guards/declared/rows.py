@@ -26,12 +26,8 @@ _BLOCK_VALUES = 2**20
 class Rows:
     """Rows of predictions: what is stored of them, and hashes that tell them apart.
 
-    Attributes
-    ----------
-    kept : ndarray of int64 or float64, shape (k, n_kept)
-        In the form of the measure.
-    fingerprints : ndarray of uint64, shape (k,), or None
-        Keyed hashes of the rows, where a search compares them.
+    `kept` has the form of the measure, shape (k, n_kept); `fingerprints` are keyed hashes of the
+    rows, uint64, or None where a search does not compare them.
     """
 
     of = "predictions"

@@ -533,7 +533,7 @@ class DeclaredSearch(Guard):
         >>> highs.round(4).tolist()
         [0.0343, 0.2352]
         """
-        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_value, value, key, rerun)
 
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
@@ -563,13 +563,15 @@ class DeclaredSearch(Guard):
         >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
-    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
-        if np.ndim(given) == 0:
-            low, high = limits(given, self._task.find(key, rerun)[1])
+    def _interval_of(self, limits: Any, number: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        terms = self._terms
+        if np.ndim(number) == 0:
+            paid = terms.nats + self._task.find(key, rerun)[1]
+            low, high = terms.sides(*limits(number, paid))
             return float(low), float(high)
-        n = len(given)
+        n = len(number)
         if isinstance(key, (str, Mapping)) or not np.iterable(key):
             raise TypeError(f"key must be a sequence of {n}, one a number, got {key!r:.100}")
         reruns = rerun
@@ -579,8 +581,7 @@ class DeclaredSearch(Guard):
             _, _, nats = self._task.find_many(key, reruns)
         if len(nats) != n:
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
-        lows, highs = limits(given, nats)
-        return lows, highs
+        return terms.sides(*limits(number, terms.nats + nats))
 
     # ---- what it came to -------------------------------------------------------------------
 
@@ -632,9 +633,43 @@ class DeclaredSearch(Guard):
         ValueError
             Nothing was queried yet.
         """
+        return self.report_on(self.answers, n_queries=self.n_queries)
+
+    def report_on(
+        self,
+        answers: DeclaredSearchAnswers,
+        *,
+        n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
+    ) -> Report:
+        """Return the report on answers of this search; ValueError if there are none.
+
+        They are, or are the best of, `n_models` models, by default as many as the search has
+        counted, in `n_queries` queries.  `name_of_best` is what the sentence calls the best.
+        """
         from radabound_fast.guards.report import Report
 
-        return Report.of(self)
+        if not len(answers):
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
+        measure = answers.terms.measure
+        return Report(
+            metric=measure.name,
+            n_samples=self.n_samples,
+            n_models=answers.n_answered if n_models is None else n_models,
+            n_queries=n_queries,
+            space_size=self.size,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers.kept),
+            n_folds=self.n_folds,
+            name_of_best=name_of_best,
+        )
 
     @sealed
     def compare(

@@ -411,23 +411,23 @@ class Gate(Guard, Owned):
         history, fingerprint = self._history_of(turn), fingerprint_of(stored, self._secret)
         if history.is_closed:
             raise self._exhausted(history, "this gate is closed: its intervals were told")
-        found = history.find(fingerprint)
-        if found is not None:
-            verdict = history.verdicts[found - 1]
-            if verdict.passed and history.takes_back(found):
-                turn.append({"event": "restored", "number": found})
+        earlier = history.find(fingerprint)
+        if earlier is not None:
+            verdict = history.verdicts[earlier - 1]
+            if verdict.passed and history.takes_back(earlier):
+                turn.append({"event": "restored", "number": earlier})
             return verdict
         if rules.n_candidates is not None and len(history.verdicts) >= rules.n_candidates:
             raise self._exhausted(
                 history, f"all {rules.n_candidates} declared candidates had their verdict"
             )
-        verdict_given, value = rules.decide(
+        kind, value = rules.decide(
             rows,
             rows.candidate(stored),
             comparators(history.compared_with, partial(self._stored, turn, history)),
             self._nats(history.counts()),
         )
-        event = {"event": "candidate", "fingerprint": fingerprint, "verdict": verdict_given}
+        event = {"event": "candidate", "fingerprint": fingerprint, "verdict": kind}
         turn.append(event if value is None else event | {"value": value}, octets)
         return self._history_of(turn).verdicts[-1]
 
