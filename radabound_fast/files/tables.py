@@ -233,14 +233,14 @@ def _of_columns(table: Table, transpose: bool) -> Source:
         """Columns of one kind, each as a row, converted at once: of strings each takes long."""
         return values_of(name, pa.concat_arrays(whole)).reshape(len(whole), -1)
 
-    def check_length(found: int) -> None:
-        if found != table.n_rows:
-            raise ValueError(f"{name} is not a readable table: {found} of {table.n_rows} rows")
+    def check_length(n_read: int) -> None:
+        if n_read != table.n_rows:
+            raise ValueError(f"{name} is not a readable table: {n_read} of {table.n_rows} rows")
 
     def rows(n: int) -> Iterator[np.ndarray]:
-        found = 0
+        n_read = 0
         for batch in table.batches(columns, min(_BATCH_BLOCKS * n, max(_BATCH_ROWS, n))):
-            found += len(batch)
+            n_read += len(batch)
             whole = checked(columns, batch.columns)
             if dtype.kind == "U":
                 yield from of_array(np.ascontiguousarray(matrix(whole).T)).blocks(n)
@@ -248,7 +248,7 @@ def _of_columns(table: Table, transpose: bool) -> Source:
             values = [_numbers(array) for array in whole]
             for start in range(0, len(batch), n):
                 yield side_by_side([each[start : start + n] for each in values])
-        check_length(found)
+        check_length(n_read)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
         names = iter(columns)
@@ -304,15 +304,15 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
     dtype = np.dtype(np.str_ if kind == pa.string() else kind.to_pandas_dtype())
 
     def rows(n: int) -> Iterator[np.ndarray]:
-        found = 0
+        n_read = 0
         for batch in table.batches([column], n):
             array = without_missing(name, column, batch.column(0))
             if pa.types.is_fixed_size_binary(outer):
                 first = array.offset * outer.byte_width
                 flat = np.frombuffer(array.buffers()[1], np.uint8, len(array) * shape[1], first)
             else:
-                flat = _flat(name, column, array, shape[1:], found)
-            found += len(array)
+                flat = _flat(name, column, array, shape[1:], n_read)
+            n_read += len(array)
             yield flat.reshape(len(array), *shape[1:])
 
     return Source(shape, dtype, rows, names)

@@ -23,7 +23,9 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.guard import Answer
 from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import Free, binomial_free, binomial_interval, kl_free, kl_interval
+from radabound_fast.bounds import Free, binomial_interval, kl_interval
+from radabound_fast.bounds.binomial import binomial_free
+from radabound_fast.bounds.kl import kl_free
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
@@ -330,7 +332,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         """Return in words what is left, for people."""
         if self.halted:
             return super().outlook()
-        return Outlook(f"as long as each is known to within {self.epsilon:g}", None)
+        return Outlook(f"unknown: until a score is not known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""
@@ -370,7 +372,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        what, limits = self._measure.told
+        what, limits = self._measure.in_words
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
             f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "
@@ -456,8 +458,8 @@ class _MeasuredRows:
             paid = np.array([nats(number + place) for place in range(len(rows))])
             kept = self._truth.keep(self._measure, rows, paid)
             columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
-            found = zip(*(column.tolist() for column in columns), strict=True)
+            answers = zip(*(column.tolist() for column in columns), strict=True)
             self._known = {
-                (row + place, number + place): limits for place, limits in enumerate(found)
+                (row + place, number + place): limits for place, limits in enumerate(answers)
             }
         return self._known[row, number]

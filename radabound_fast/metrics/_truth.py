@@ -149,12 +149,12 @@ class Truth:
         summary = self.row.summary(self, rows)
         if self.row.keeps == "limits":
             lows, highs = measure.limits(summary, nats)
-            kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+            stored = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
-                return kept
+                return stored
             pairs = zip(summary, nats.tolist(), strict=True)
             gains = [self.gain(self.baseline_losses, *one) for one in pairs]
-            return np.hstack([kept, np.array(gains).reshape(-1, 3)])
+            return np.hstack([stored, np.array(gains).reshape(-1, 3)])
         return summary
 
     def values(self, measure: Measure, rows: Array) -> Array:
@@ -196,14 +196,14 @@ class Truth:
         """How often each row errs, and errs with the baseline; and with a secret its keyed hash."""
         hashes = None
         if secret is None:
-            found, _ = sums_of_rows(rows, self.n_samples, packed=True)
+            totals, _ = sums_of_rows(rows, self.n_samples, packed=True)
         else:
             words = rows.astype("<u8", copy=False)
-            hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
+            hashes, totals = fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
-            return found[:, np.newaxis], hashes
+            return totals[:, np.newaxis], hashes
         both, _ = sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
-        return np.array((found, both)).T, hashes
+        return np.array((totals, both)).T, hashes
 
     def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
         """How much lower the mean of the second losses is, and the limits of that."""
@@ -217,15 +217,15 @@ class Truth:
             lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
         losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
-        kept = np.empty((len(losses), 3))
+        stored = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
             mean = float(np.average(one, weights=weighting.weights))
             share = min(max((mean - self.least) / span, 0.0), 1.0)
             limits = weighted_interval(share, weighting.of_groups, weighting.counts, paid)
             low, high = around(mean, *(self.least + span * limit for limit in limits))
-            kept[place] = (-mean, -high, -low) if negative else (mean, low, high)
-        return kept
+            stored[place] = (-mean, -high, -low) if negative else (mean, low, high)
+        return stored
 
     def _losses_of(self, rows: Array) -> Array:
         """What is averaged, sample by sample."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._checks import certainty, counted
-from radabound_fast._extras import needs
 from radabound_fast.guards.report import SHOWN, BaseReport, scored, shown
+from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals, frame_of
 from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from radabound_fast.pool.model_pool import ModelPool
-    from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class PoolReport(BaseReport):
     metric : str
         A name in `radabound_fast.metrics.METRICS`, or "mean loss".
     greater_is_better : bool
-    n_samples, n_models : int
-        m held-out rows, k models.
+    n_samples, n_units, n_models : int
+        m held-out rows, how many of them, or of groups of them, are independent, and k models.
     delta : float
         The probability that a statement fails.
     guarantee : str
@@ -49,6 +48,7 @@ class PoolReport(BaseReport):
     metric: str
     greater_is_better: bool
     n_samples: int
+    n_units: int
     n_models: int
     delta: float
     guarantee: str
@@ -71,6 +71,7 @@ class PoolReport(BaseReport):
             metric=pool.judged.metric,
             greater_is_better=pool.judged.greater_is_better,
             n_samples=pool.n_samples,
+            n_units=pool.n_units,
             n_models=pool.n_models,
             delta=pool.delta,
             guarantee=pool.guarantee,
@@ -86,7 +87,7 @@ class PoolReport(BaseReport):
         score, place = scored(intervals.values[best], intervals.lows[best], intervals.highs[best])
         text = (
             f"Of {counted(self.n_models, 'model')} {_called(intervals.names[best])} is the best "
-            f"on {counted(self.n_samples, 'held-out row')}: {self.metric} {score}, and {place} in "
+            f"on {self._rows}: {self.metric} {score}, and {place} in "
             f"the population, {about} for all models at once (as if they were "
             f"{counted(round(intervals.as_if), 'independent one')}). The best model in the "
             f"population is among {counted(int(best_set.may_be_best.sum()), 'model')}, {about} "
@@ -103,6 +104,11 @@ class PoolReport(BaseReport):
             f"{text} All of this is asymptotic, but for what is proved, and for models that were "
             "fixed before any holdout score was seen (radabound_fast.ModelPool)."
         )
+
+    @property
+    def _rows(self) -> str:
+        rows = counted(self.n_samples, "held-out row")
+        return rows if self.n_units == self.n_samples else f"{rows} in {self.n_units:,} groups"
 
     def ranking(self, n: int | None = None) -> list[int]:
         """Places of the n best models on the holdout, the best first."""
@@ -124,10 +130,7 @@ class PoolReport(BaseReport):
         ModuleNotFoundError
             pandas is missing: it is the extra ``pandas``.
         """
-        with needs("pandas"):
-            import pandas as pd
-        index = pd.Index(self.intervals.names, name="model")
-        return pd.DataFrame(self.columns(), index=index).iloc[self.ranking()]
+        return frame_of(self.intervals.names, self.columns()).iloc[self.ranking()]
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints: all but the table, with the names that may be the best."""
@@ -135,6 +138,7 @@ class PoolReport(BaseReport):
         fields: dict[str, Any] = {
             "metric": self.metric,
             "n_samples": self.n_samples,
+            "n_units": self.n_units,
             "n_models": self.n_models,
             "delta": self.delta,
             "level": intervals.level,
@@ -173,8 +177,7 @@ class PoolReport(BaseReport):
             self.best_set.may_be_best[order],
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_models, 'model')} on "
-            f"{counted(self.n_samples, 'held-out row')}: {n_best:,} may be the best",
+            title=f"{counted(self.n_models, 'model')} on {self._rows}: {n_best:,} may be the best",
             subtitle=f"All intervals hold with probability about {certainty(self.delta)}, and so "
             "does the set, if all models were fixed beforehand",
         )

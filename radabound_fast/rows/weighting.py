@@ -25,38 +25,22 @@ _BLOCK_VALUES = 2**20  # losses that are multiplied at a time
 class Weighting:
     """How much each row counts, and which rows belong together.
 
-    Parameters
-    ----------
-    n_samples : int
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Fixed before any score was seen; positive.
-    groups : array_like, shape (n_samples,), optional
-        Rows with one value are dependent, and those with different ones are not.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_samples,), or None
-        For `numpy.average`.
-    codes : ndarray of int64, shape (n_samples,)
-        The group of each row, from 0.
-    n_effective : float
-        How many rows without weights would be worth as much: ``1 / sum(a**2)``, a of sum 1.
-    of_groups, counts : ndarray
-        The groups' weights, and how many groups have each.
+    `sample_weight`, float (n_samples,), is positive, and was fixed before any score was seen. Rows
+    with one value of `groups` are dependent, and those with different ones are not.
     """
 
     def __init__(self, n_samples: int, sample_weight: Any, groups: Any) -> None:
-        self.weights: NDArray[np.float64] | None = None
-        self.codes: NDArray[np.int64] = np.arange(n_samples)
+        self.weights: NDArray[np.float64] | None = None  # (n_samples,), for `numpy.average`
+        self.codes: NDArray[np.int64] = np.arange(n_samples)  # the group of each row, from 0
         if sample_weight is not None:
-            given = as_array(sample_weight, "sample_weight")
-            check_shape(given, n_samples, 1, "sample_weight")
-            self.weights = as_numbers(given, "sample_weight").astype(np.float64)
+            weights = as_array(sample_weight, "sample_weight")
+            check_shape(weights, n_samples, 1, "sample_weight")
+            self.weights = as_numbers(weights, "sample_weight").astype(np.float64)
             good = (self.weights > 0.0) & (self.weights < math.inf)
             if not good.all():
                 place = int(good.argmin())
                 raise ValueError(
-                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
+                    f"sample_weight must be positive and finite, got {weights[place]!s} at sample "
                     f"{place}"
                 )
         if groups is not None:
@@ -67,14 +51,16 @@ class Weighting:
             total = float(sums.sum())
         if not math.isfinite(total):
             raise ValueError("sample_weight must have a sum that is finite")
+        # the groups' weights, and how many groups have each
         self.of_groups, self.counts = np.unique(sums, return_counts=True)
         shares = self.of_groups / float(self.counts @ self.of_groups)
+        # how many rows without weights would be worth as much
         self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
     @property
     def is_of_rows(self) -> bool:
         """Whether each row is a group of its own."""
-        return int(self.counts.sum()) == len(self.codes)
+        return self.n_groups == len(self.codes)
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
@@ -84,6 +70,19 @@ class Weighting:
         weighting = cls(n_samples, sample_weight, groups)
         counts_alike = weighting.is_of_rows and len(weighting.of_groups) == 1
         return None if counts_alike else weighting
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are; rows, where there are none."""
+        return int(self.counts.sum())
+
+    def group_means(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the weighted mean of each group: shape (k, n_groups), of rows of shape (k, m)."""
+        order = np.argsort(self.codes, kind="stable")
+        weights = np.ones(len(order)) if self.weights is None else self.weights[order]
+        starts = np.searchsorted(self.codes[order], np.arange(self.n_groups))
+        sums = np.add.reduceat(rows[:, order] * weights, starts, axis=1)
+        return np.clip(sums / np.add.reduceat(weights, starts), 0.0, 1.0)
 
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights
@@ -96,34 +95,13 @@ class Units:
 
     Weights are integers here: multiplied by a power of 2 so that the heaviest group has about
     2**24, and rounded.  So a group's loss, its row's losses times their weights, is a multiple of
-    2**-24 of what the heaviest group can have: what the kernels add up.
-
-    Parameters
-    ----------
-    weighting : Weighting
-
-    Raises
-    ------
-    ValueError
-        A row weighs nothing beside the heaviest group.
-
-    Attributes
-    ----------
-    n_groups : int
-        Independent groups; rows, where there are none.
-    weights : ndarray of int64, shape (n_samples,)
-    largest, squares : float
-        The largest of the groups' weights a of sum 1, and the sum of their squares.
-    of_groups, counts : ndarray
-        The groups' weights, and how many groups have each.
-    total : int
-        Of all weights: the sum, in units, of a row of losses that are all 1.
-    whole : float
-        The same in units of loss.
+    2**-24 of what the heaviest group can have: what the kernels add up.  A row that weighs nothing
+    beside the heaviest group is a ValueError.
     """
 
     def __init__(self, weighting: Weighting) -> None:
         codes = weighting.codes
+        # independent groups; rows, where there are none
         self.n_samples, self.n_groups = len(codes), int(codes.max()) + 1
         exact = np.ones(len(codes)) if weighting.weights is None else weighting.weights
         exponent = UNIT_SHIFT - math.frexp(float(np.bincount(codes, exact).max()))[1]
@@ -139,9 +117,11 @@ class Units:
                 "sample_weight must be at least 2**-24 of the weight of the heaviest row or "
                 f"group, got {exact[place]!s} at sample {place}"
             )
-        self.weights, self.codes = rounded.astype(np.int64), codes
+        self.weights, self.codes = rounded.astype(np.int64), codes  # (n_samples,) each
+        # the sum, in units and in units of loss, of a row of losses that are all 1
         self.total = int(self.weights.sum())
         self.whole = self.total / (1 << UNIT_SHIFT)
+        # the largest of the groups' weights of sum 1, and the sum of their squares
         shares = sums / self.total
         self.largest, self.squares = float(shares.max()), float(shares @ shares)
         self.of_groups, self.counts = np.unique(sums, return_counts=True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from radabound_fast.spaces.product import Product
 
 # in a description: names in the order in which they were declared, which is no part of a space
 ORDER = "declared_order"
@@ -110,13 +107,13 @@ class Space(ABC):
             return False
         return True
 
-    def __mul__(self, other: Any) -> Product:
+    def __mul__(self, other: Any) -> Space:
         """The product space: a key is a tuple with one key of each."""
         from radabound_fast.spaces.product import Product
 
         return Product(self, other)
 
-    def __rmul__(self, other: Any) -> Product:
+    def __rmul__(self, other: Any) -> Space:
         from radabound_fast.spaces.product import Product
 
         return Product(other, self)
@@ -136,6 +133,6 @@ def same_description(one: Any, other: Any) -> bool:
 def _without_order(description: Any) -> Any:
     """A description but for the order of names."""
     if isinstance(description, dict):
-        kept = {name: _without_order(part) for name, part in description.items()}
-        return kept | {ORDER: sorted(kept[ORDER])} if ORDER in kept else kept
+        parts = {name: _without_order(part) for name, part in description.items()}
+        return parts | {ORDER: sorted(parts[ORDER])} if ORDER in parts else parts
     return list(map(_without_order, description)) if isinstance(description, list) else description

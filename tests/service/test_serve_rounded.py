@@ -24,7 +24,13 @@ GUARDS = {
 }
 
 
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] * (name != "FixedSequence"))
+        for name in GUARDS
+    ],
+)
 def test_replies_state_report_and_page_are_the_same_for_scores_that_round_alike(tmp_path, name):
     kind, parameters = GUARDS[name]
     told = []

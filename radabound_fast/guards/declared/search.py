@@ -21,11 +21,10 @@ from radabound_fast._checks import (
     counted,
     read_as,
 )
-from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import paired_interval
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import gain_in_errors
 from radabound_fast.guards.declared.answers import (
     Comparison,
     DeclaredSearchAnswer,
@@ -37,9 +36,9 @@ from radabound_fast.guards.declared.answers import (
 )
 from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
-from radabound_fast.guards.declared.task import Expected, SearchTask, Taken, not_one_a_row
+from radabound_fast.guards.declared.task import Expected, KeyedRows, SearchTask, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
@@ -206,7 +205,7 @@ class DeclaredSearch(Guard):
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_kept + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
         if n_best is not None:
@@ -257,14 +256,14 @@ class DeclaredSearch(Guard):
         """
         if self._best is not None:
             return self._best.n_answered
-        return len(self._asked) if self._record is None else len(self._record)
+        return len(self._queries) if self._record is None else len(self._record)
 
     @property
     def n_queries(self) -> int | None:
         """How often the search was asked, repeated queries counted too; None with a database."""
         if self._record is not None:
             return None
-        return self._asked.n_added if self._best is None else self._best.n_answered
+        return self._queries.n_added if self._best is None else self._best.n_answered
 
     @property
     def halted(self) -> bool:
@@ -294,7 +293,7 @@ class DeclaredSearch(Guard):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._terms.measure
-        what, limits = measure.told
+        what, limits = measure.in_words
         upper = "at or above its low" if measure.greater_is_better else "at or below its high"
         side = "between its low and high" if self.two_sided else upper
         gains = ""
@@ -405,9 +404,9 @@ class DeclaredSearch(Guard):
         task = self._task
         if check_count(n_threads=n_threads) > 1:
             options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
-            return self._many(task.taken(task.reduce(Y_pred, **options)))
+            return self._many(task.rows_of(task.reduce(Y_pred, **options)))
         codes, numbers, nats = task.find_many(keys, reruns)
-        return self._many(Taken(codes, numbers, nats, task.read(Y_pred, 2, nats)))
+        return self._many(KeyedRows(codes, numbers, nats, task.read(Y_pred, 2, nats)))
 
     # ---- rows that are counted elsewhere ------------------------------------------------------
 
@@ -465,28 +464,30 @@ class DeclaredSearch(Guard):
         >>> search.best.key, round(search.best.low, 4), round(search.best.high, 4)
         (19, 0.0411, 0.1498)
         """
+        if keys is None and reruns is not None:
+            raise ValueError("reruns must be left out without keys")
         each = each_of(partials, self._task.identity, "another search")
         expected = None if keys is None else Expected(self._task, keys, reruns)
         places: list[NDArray[np.int64]] = []
 
-        def blocks() -> Iterator[Taken]:
+        def blocks() -> Iterator[KeyedRows]:
             for number, partial in enumerate(each):
                 if expected is not None:
                     places.append(expected.places(number, partial))
-                yield self._task.taken(partial)
+                yield self._task.rows_of(partial)
             if expected is not None:
                 expected.check_all_came()
 
         def numbered() -> Iterator[DeclaredSearchAnswers]:
             n = 0
             for block in blocks():
-                n += len(block.kept)
+                n += len(block.rows)
                 yield self._block(block, places.pop() + 1 if places else None, n)
 
         if self._best is not None:
             self._best.add(numbered())
             return self.answers
-        rows = Taken.joined([self._task.nothing(), *blocks()])
+        rows = KeyedRows.joined([self._task.nothing(), *blocks()])
         return self._many(rows.in_order(np.concatenate(places).argsort()) if places else rows)
 
     def interval_of_value(
@@ -532,7 +533,7 @@ class DeclaredSearch(Guard):
         >>> highs.round(4).tolist()
         [0.0343, 0.2352]
         """
-        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_value, value, key, rerun)
 
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
@@ -562,13 +563,15 @@ class DeclaredSearch(Guard):
         >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
-    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
-        if np.ndim(given) == 0:
-            low, high = limits(given, self._task.find(key, rerun)[1])
+    def _interval_of(self, limits: Any, number: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        terms = self._terms
+        if np.ndim(number) == 0:
+            paid = terms.nats + self._task.find(key, rerun)[1]
+            low, high = terms.sides(*limits(number, paid))
             return float(low), float(high)
-        n = len(given)
+        n = len(number)
         if isinstance(key, (str, Mapping)) or not np.iterable(key):
             raise TypeError(f"key must be a sequence of {n}, one a number, got {key!r:.100}")
         reruns = rerun
@@ -578,8 +581,7 @@ class DeclaredSearch(Guard):
             _, _, nats = self._task.find_many(key, reruns)
         if len(nats) != n:
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
-        lows, highs = limits(given, nats)
-        return lows, highs
+        return terms.sides(*limits(number, terms.nats + nats))
 
     # ---- what it came to -------------------------------------------------------------------
 
@@ -593,7 +595,7 @@ class DeclaredSearch(Guard):
             return self._best.answers
         if self._record is not None:
             return self.answers_from(self._record.after(0))
-        packed, reruns, values = self._asked.columns()
+        packed, reruns, values = self._queries.columns()
         codes = self.space.unpack_codes(packed)
         *columns, nats, _ = self._as_kept(values)
         return DeclaredSearchAnswers(
@@ -603,15 +605,7 @@ class DeclaredSearch(Guard):
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
     ) -> DeclaredSearchAnswers:
-        """Return the answers of what the search's database holds of some queries.
-
-        Parameters
-        ----------
-        entries : mapping
-            What is stored of each query.
-        numbers : ndarray of int64, optional
-            Number of each answer; None: from 1.
-        """
+        """Return the answers of what the search's database holds of queries; numbered from 1."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         dtype = float if self._keeps_floats else int
@@ -639,9 +633,43 @@ class DeclaredSearch(Guard):
         ValueError
             Nothing was queried yet.
         """
+        return self.report_on(self.answers, n_queries=self.n_queries)
+
+    def report_on(
+        self,
+        answers: DeclaredSearchAnswers,
+        *,
+        n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
+    ) -> Report:
+        """Return the report on answers of this search; ValueError if there are none.
+
+        They are, or are the best of, `n_models` models, by default as many as the search has
+        counted, in `n_queries` queries.  `name_of_best` is what the sentence calls the best.
+        """
         from radabound_fast.guards.report import Report
 
-        return Report.of(self)
+        if not len(answers):
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
+        measure = answers.terms.measure
+        return Report(
+            metric=measure.name,
+            n_samples=self.n_samples,
+            n_models=answers.n_answered if n_models is None else n_models,
+            n_queries=n_queries,
+            space_size=self.size,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers.kept),
+            n_folds=self.n_folds,
+            name_of_best=name_of_best,
+        )
 
     @sealed
     def compare(
@@ -708,33 +736,24 @@ class DeclaredSearch(Guard):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self._holdout.metric!r}"
             )
-        rows = []
-        for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
-            with read_as(y_pred=name):
+        rows, queries = [], []
+        models = ("a", y_pred_a, key_a, rerun_a), ("b", y_pred_b, key_b, rerun_b)
+        for which, y_pred, key, rerun in models:
+            with read_as(**{name: f"{name}_{which}" for name in ("y_pred", "key", "rerun")}):
                 rows.append(truth.read(y_pred, 1))
-        keys, reruns = (key_a, key_b), (rerun_a, rerun_b)
-        asked = []
-        for which, key, rerun in zip("ab", keys, reruns, strict=True):
-            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
-                asked.append(self._task.find(key, rerun))
-        if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
-        codes = [code for (code, _), _ in asked]
-        numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
-        nats = np.array([paid for _, paid in asked])
-        both = np.concatenate(rows)
-        self._many(Taken(codes, numbers, nats, self._task.measured(both, nats)))
+                queries.append(self._task.find(key, rerun))
+        if queries[0] == queries[1]:
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(key_a)} twice")
+        codes = [code for (code, _), _ in queries]
+        numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
+        nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
+        self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
         paid -= log(2) if self.two_sided else 0.0
         if truth.row.name in COUNTED:
-            (minus,), (plus,) = (
-                sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
-                for one, other in (rows, rows[::-1])
-            )
-            gain = (plus - minus) / self.n_samples
-            low, high = paired_interval(plus, minus, self.n_samples, paid)
+            gain, low, high = gain_in_errors(both[1], both[0], self.n_samples, paid)
         else:
             losses, others = truth.row.summary(truth, both)
             gain, low, high = truth.gain(others, losses, paid)
@@ -831,11 +850,8 @@ class DeclaredSearch(Guard):
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline : array_like, shape (n_samples,), optional
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.  A name that the database was made with must be
-            repeated, or left out.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
@@ -851,25 +867,24 @@ class DeclaredSearch(Guard):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
         n_samples = parameters.pop("n_samples")
-        if are_given:
-            whose.apart()  # raises where there is nothing to judge
+        given = opening.given
+        if opening.are_given:
+            opening.apart()  # raises where there is nothing to judge
         else:
             space = from_description(parameters["space"])
             given = parameters | {"space": space, "baseline": given["baseline"]}
             given["release"] = release_from(given["release"])
-        to_read = whose.holdout is None  # a search that was made on labels, without them
+        to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
-        search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
+        search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
         search.release, secret = given["release"], bytes.fromhex(stored["secret"])
         measure = search._measure_of(search._task.truth, secret)
         terms = search._terms_for(_measure_from(stored) if to_read else measure)
         search._task = replace(search._task, secret=secret, terms=terms)
-        check_same(name, search._description(), stored)
+        check_same(opening.name, search._description(), stored)
         return search
 
     @property
@@ -878,20 +893,18 @@ class DeclaredSearch(Guard):
         import json  # which many queries need not
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
-        return {
-            "n_samples": self.n_samples,
-            "space": space,
-            "delta": self.delta,
-            "allow_reruns": self.allow_reruns,
-            "two_sided": self.two_sided,
-            "n_folds": self.n_folds,
-            "release": described(self.release),
-        }
+        names = ("delta", "allow_reruns", "two_sided", "n_folds")
+        own = {name: getattr(self, name) for name in names}
+        head = {"n_samples": self.n_samples, "space": space}
+        return head | own | {"release": described(self.release)}
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        size = "no end" if self.size is None else counted(self.size, "configuration")
-        return Outlook(f"a declared space never halts: {size}", None)
+        if self.size is None or self.allow_reruns:
+            return Outlook("no limit: every configuration may be asked about", None)
+        left = self.size - self.n_answered
+        text = f"{left:,} of {counted(self.size, 'configuration')} were not asked about; no halt"
+        return Outlook(text, left / self.size)
 
     def intervals_of(
         self, answers: Sequence[DeclaredSearchAnswer]
@@ -907,7 +920,7 @@ class DeclaredSearch(Guard):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy goes its own way
-        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
+        own = {"_queries": self._queries.copy(), "_last_reruns": dict(self._last_reruns)}
         return vars(self) | own | {"_best": copy(self._best)}
 
     def __repr__(self) -> str:
@@ -949,21 +962,21 @@ class DeclaredSearch(Guard):
     def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
         if self._best is not None:
             code, rerun = query
-            return self._many(Taken([code], np.array([rerun]), np.array([nats]), rows))[0]
-        asked = *rows.values(0), nats, rows.fingerprints.item(0)
+            return self._many(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))[0]
+        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
         if self._record is None:
             code, rerun = query
             (packed,) = self.space.pack_codes([code])
-            n_answered, before = self._asked.add_one(packed, rerun, *asked)
+            n_answered, before = self._queries.add_one(packed, rerun, *entry)
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
-                self._asked.add_one(packed, rerun, *before)
+                self._queries.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
-                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+                {query: entry}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return self._noted(query, asked[:-1], n_answered)
+        return self._noted(query, entry[:-1], n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
@@ -977,7 +990,7 @@ class DeclaredSearch(Guard):
             rows = self._task.read(y_pred, 1, np.array([nats]))
             n_answered = self._add_new(query, nats, rows)
             if n_answered is not None:
-                return self._noted(query, (*rows.values(0), nats), n_answered)
+                return self._noted(query, (*rows.stored(0), nats), n_answered)
 
     def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
         """Add a query, and return how many there are then; None if it was there before."""
@@ -986,7 +999,7 @@ class DeclaredSearch(Guard):
             self._last_reruns[code] = rerun
             values = [*rows.columns, np.array([nats]), rows.fingerprints]
             packed = self.space.pack_codes([code])
-            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
             return n_answered if numbers is None else None
         is_new = True
 
@@ -994,8 +1007,8 @@ class DeclaredSearch(Guard):
             nonlocal is_new
             is_new = False
 
-        asked = *rows.values(0), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: asked}, note)
+        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: entry}, note)
         return n_answered if is_new else None
 
     def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
@@ -1006,26 +1019,26 @@ class DeclaredSearch(Guard):
             note_answer(self.kind, n_answered, value, key)
         return answer
 
-    def _many(self, rows: Taken) -> DeclaredSearchAnswers:
-        if len(rows.codes) != len(rows.kept):
-            raise not_one_a_row(len(rows.codes), len(rows.kept))
+    def _many(self, keyed: KeyedRows) -> DeclaredSearchAnswers:
+        if len(keyed.codes) != len(keyed.rows):
+            raise not_one_a_row(len(keyed.codes), len(keyed.rows))
         numbers = None
         if self._best is not None:
-            n_answered = self._best.add([self._block(rows, None, len(rows.kept))])
+            n_answered = self._best.add([self._block(keyed, None, len(keyed.rows))])
         else:
             add = self._add if self._record is None else self._add_to_record
-            values = [*rows.kept.columns, rows.nats, rows.kept.fingerprints]
-            n_answered, numbers = add(rows.codes, rows.reruns, values, rows.kept)
+            values = [*keyed.rows.columns, keyed.nats, keyed.rows.fingerprints]
+            n_answered, numbers = add(keyed.codes, keyed.reruns, values, keyed.rows)
         if self._logs:
-            note_answers(self.kind, len(rows.kept), n_answered)
-        return self._block(rows, numbers, n_answered)
+            note_answers(self.kind, len(keyed.rows), n_answered)
+        return self._block(keyed, numbers, n_answered)
 
     def _block(
-        self, rows: Taken, numbers: NDArray[np.int64] | None, n_answered: int
+        self, keyed: KeyedRows, numbers: NDArray[np.int64] | None, n_answered: int
     ) -> DeclaredSearchAnswers:
-        columns = rows.kept.columns
+        columns = keyed.rows.columns
         return DeclaredSearchAnswers(
-            self._terms, rows.codes, rows.reruns, columns, rows.nats, numbers, n_answered
+            self._terms, keyed.codes, keyed.reruns, columns, keyed.nats, numbers, n_answered
         )
 
     def _add(
@@ -1033,15 +1046,15 @@ class DeclaredSearch(Guard):
     ) -> tuple[int, NDArray[np.int64] | None]:
         packed = self.space.pack_codes(codes)
         while True:
-            n_answered, numbers, odd = self._asked.add(packed, reruns, values)
+            n_answered, numbers, odd = self._queries.add(packed, reruns, values)
             if odd is None:
                 return n_answered, numbers
             # as they were asked before, if they have the same losses
             values = [np.array(column) for column in values]
             before = self._as_kept(list(odd[1]))
-            told = zip(*(column.tolist() for column in before), strict=True)
-            for row, asked in zip(odd[0].tolist(), told, strict=True):
-                self._check_same((codes[row], int(reruns[row])), asked, rows, row)
+            entries = zip(*(column.tolist() for column in before), strict=True)
+            for row, entry in zip(odd[0].tolist(), entries, strict=True):
+                self._check_same((codes[row], int(reruns[row])), entry, rows, row)
             for column, theirs in zip(values, before, strict=True):
                 column[odd[0]] = theirs
 
@@ -1050,17 +1063,17 @@ class DeclaredSearch(Guard):
     ) -> tuple[int, NDArray[np.int64] | None]:
         assert self._record is not None
         listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
-        asked = zip(*(column.tolist() for column in values), strict=True)
+        entries = zip(*(column.tolist() for column in values), strict=True)
         queries = list(zip(listed, reruns.tolist(), strict=True))
         is_new = np.ones(len(queries), np.bool_)
         row_of: dict[Query, int] = {}
         added: dict[Query, Entry] = {}
-        for row, (query, told) in enumerate(zip(queries, asked, strict=True)):
+        for row, (query, entry) in enumerate(zip(queries, entries, strict=True)):
             if query in added:
                 self._check_same(query, added[query], rows, row)
                 is_new[row] = False
             else:
-                row_of[query], added[query] = row, told
+                row_of[query], added[query] = row, entry
 
         def check(query: Query, before: Entry) -> None:
             self._check_same(query, before, rows, row_of[query])
