@@ -83,7 +83,10 @@ def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
     counts = outcome.counts
     sent = f"{counts.get('connections', 0):,} connections, {counts.get('octets', 0) / 1e6:,.0f} MB"
     if "requests" in counts:
-        sent = f"{counts['requests']:,} requests, {sent}"
+        statuses = ", ".join(
+            f"{name[7:]}: {counts[name]:,}" for name in sorted(counts) if name.startswith("status ")
+        )
+        sent = f"{counts['requests']:,} requests{statuses and f' ({statuses})'}, {sent}"
     n_asked = len(outcome.waits) + len(outcome.failures)
     waits = [1000 * wait for wait in outcome.waits]
     cells = [
@@ -180,7 +183,7 @@ def main() -> int:
             # without a proxy strangers may; a team may nowhere
             n_faults += len(found) if proxy or attack.team else 0
     if not args.words:
-        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (20, labels.ERRORS)
+        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (10, labels.ERRORS)
         of_labels = label_rows(n_models, errors)
         print(*of_labels, sep="\n")
         if not args.quick:

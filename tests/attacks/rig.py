@@ -122,7 +122,7 @@ class Attack:
     key : int, optional
         What the others ask about, if the guard needs a key.
     n_answers : int
-        Of the owner, a key each, before the attack.
+        In the record before the attack.
     """
 
     run: Callable[[Any], None]
@@ -179,11 +179,12 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
 
 
 def fill(served: Running, attack: Attack, labels: Any) -> None:
-    """Answers of another team, a key each, so that the record is long."""
+    """Answers, a key each, by turns of the team and the owner, so that the record is long."""
     rng = np.random.default_rng(2)
     for first in range(0, attack.n_answers, BLOCK):
+        team = "owner" if first // BLOCK % 2 else "red"
         rows = rng.random((BLOCK, attack.n_samples)) < 0.3
         head = {"form": "bits", "keys": list(range(first, first + BLOCK))}
-        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), "owner")
+        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), team)
         if status != 200:
             raise OSError(f"the record was not filled: {status}")
