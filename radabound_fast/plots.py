@@ -2,7 +2,8 @@
 
 Every function returns a `matplotlib.figure.Figure` made without pyplot, so that nothing
 opens a window, touches global state or outlives the caller. ``figure.savefig(path)`` writes
-it; matplotlib picks the canvas for the file's ending (Agg for .png).
+it; matplotlib picks the canvas for the file's ending (Agg for .png).  `title` and `subtitle`
+stand above the axes, `metric` beside them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ INK, FAINT = "#222222", "#6b6b6b"
 BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
 LIGHT_BLUE, PALE_BLUE = "#5b93dd", "#c3d9f5"
 BAND, INNER_BAND, ALARM = "#e4e9e2", "#cdd8ca", "#f6b39f"
+DASHED = (0, (5, 3))
 
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
 _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
@@ -52,29 +54,15 @@ def search_figure(
 ) -> Figure:
     """The best model of a search so far: its holdout error, its interval, and its true error.
 
-    Parameters
-    ----------
-    holdout_error, true_error : array_like of float, shape (n_queries,)
-        After each query, the lowest error rate on the holdout so far and the true error rate
-        of the model that had it; in [0, 1].
-    bands : mapping of str to (low, high), each array_like of float, shape (n_queries,)
-        Where the true error is claimed to lie after each query, by name; wider ones first, and
-        a band after another shows through from under it.
-    halts : mapping of str to int or None
-        For each guard, the query (1 is the first) that it withheld; None if it answered all.
-    title, subtitle : str
-        The text above the axes.
+    `holdout_error` and `true_error`, shape (n_queries,), in [0, 1], are after each query the lowest
+    error rate on the holdout so far, and the true error rate of the model that had it.  `bands` are
+    pairs (low, high) of such arrays, by name: where the true error is claimed to lie; wider ones
+    first, and a band after another shows through from under it.  `halts` says for each guard which
+    query (1 is the first) it withheld; None if it answered all.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Where the truth leaves the last band, the gap is filled and the first query named.
-
-    Raises
-    ------
-    ValueError
-        If a curve is empty or not one-dimensional, if lengths differ, or if a halt is not one of
-        the queries.
+    Where the truth leaves the last band, the gap is filled and the first query named.  A curve that
+    is empty or not one-dimensional, lengths that differ and a halt that is none of the queries are
+    a ValueError.
     """
     holdout = _curve(holdout_error=holdout_error)
     truth = _curve(true_error=true_error, length=len(holdout))
@@ -128,32 +116,15 @@ def audit_figure(
 ) -> Figure:
     """Complexity against the number of queries, with each bound's budget and halt.
 
-    Parameters
-    ----------
-    complexities : mapping of str to array_like of float, shape (n_queries,)
-        For each bound, the complexity after each query, the withheld one included, in units
-        of loss; lengths may differ. Those that coincide, as of one estimator, are drawn as one.
-    budgets : mapping of str to float
-        For each bound, the largest complexity at which it answers. A negative one (no query
-        can be answered) has no line, nor has one beyond four times the largest complexity,
-        which is named at the upper edge.
-    halts : mapping of str to int or None
-        For each bound, the query (1 is the first) that its guard withheld; None if it
-        answered all.
-    without_signs : mapping of str to int, optional
-        For each bound that answers so many queries whatever their complexity, how many.
-    title, subtitle : str
-        What stands above the axes.
+    `complexities` are of each bound after each query, the withheld one included, in units of loss;
+    lengths may differ, and those that coincide, as of one estimator, are drawn as one.  `budgets`
+    are the largest complexities at which a bound answers: a negative one (no query can be answered)
+    has no line, nor has one beyond four times the largest complexity, which is named at the upper
+    edge.  `halts` are as in `search_figure`; `without_signs` says for a bound that answers so many
+    queries whatever their complexity how many.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If there is no bound, if the three do not name the same bounds, if a curve is empty or
-        not one-dimensional, or if a halt is not one of the queries.
+    ValueError: no bound, other bounds in one of the three, a curve that is empty or not
+    one-dimensional, or a halt that is none of the queries.
     """
     if not complexities or not complexities.keys() == budgets.keys() == halts.keys():
         raise ValueError(
@@ -182,7 +153,7 @@ def audit_figure(
         if budget > sight:
             ends.append((sight, f"{bound}: {budget:.2g} ↑{after}", RED))
         elif budget >= 0:
-            axes.axhline(budget, color=RED, linewidth=1.4, linestyle=(0, (5, 3)))
+            axes.axhline(budget, color=RED, linewidth=1.4, linestyle=DASHED)
             ends.append((budget, bound + after, RED))
         elif free:
             ends.append((0.0, f"{bound}:\nthe first {free:,} only", RED))
@@ -207,29 +178,14 @@ def report_figure(
 ) -> Figure:
     """The scores of a search in order, with their intervals, the best so far, and a baseline.
 
-    Parameters
-    ----------
-    values, lows, highs : array_like of float, shape (n_queries,)
-        Of each answer.  A side that an interval does not have ends at the value.
-    best : array_like of int, shape (n_queries,)
-        After each query, the place (0 is the first) of the best answer so far.
-    numbers : array_like of int, shape (n_queries,), optional
-        Where these are some answers of more: the number of each, rising; the last is that of all.
-    baseline : float, optional
-        A dashed line.
-    metric, title, subtitle : str
-        What stands beside and above the axes.
+    `values`, `lows` and `highs`, shape (n_queries,), are of each answer; a side that an interval
+    does not have ends at the value.  `best`, ints, is after each query the place (0 is the first)
+    of the best answer so far.  `numbers` are, where these are some answers of more, the number of
+    each, rising; the last is that of all.  `baseline` is a dashed line.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        More than 2,000 scores are drawn as a density, without their single intervals.  Scores far
-        from all others, other than the best, are marked at the edge, and their number is told.
-
-    Raises
-    ------
-    ValueError
-        A curve is empty or not one-dimensional, or lengths differ.
+    More than 2,000 scores are drawn as a density, without their single intervals.  Scores far from
+    all others, other than the best, are marked at the edge, and their number is told.  A curve that
+    is empty or not one-dimensional, and lengths that differ, are a ValueError.
     """
     scores = _curve(values=values)
     n_shown = len(scores)
@@ -270,13 +226,11 @@ def report_figure(
     if baseline is not None:
         inside = bottom <= baseline <= top
         if inside:
-            axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+            axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=DASHED)
         arrow = "" if inside else f" {baseline:.3g} {'↑' if baseline > top else '↓'}"
         ends.append((float(np.clip(baseline, bottom, top)), f"the baseline{arrow}", INK))
-    for beyond, edge, mark, arrow in (
-        (scores > top, top, "^", "↑"),
-        (scores < bottom, bottom, "v", "↓"),
-    ):
+    for edge, mark, arrow in ((top, "^", "↑"), (bottom, "v", "↓")):
+        beyond = scores > top if edge == top else scores < bottom
         if beyond.any():
             axes.plot(number[beyond], np.full(beyond.sum(), edge), mark, color=LIGHT_BLUE, ms=6)
             furthest = scores[beyond].max() if edge == top else scores[beyond].min()
@@ -301,19 +255,8 @@ def finalists_figure(
 ) -> Figure:
     """Finalists one below the other, with their intervals and their scores on the search rows.
 
-    Parameters
-    ----------
-    names : sequence of str, length n
-        The first is drawn on top, as the best; more than 30 are left out.
-    values, lows, highs : array_like of float, shape (n,)
-    search_values : sequence of float or None, length n
-        Drawn as hollow marks.
-    metric, title, subtitle : str
-        What stands beside and above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    The first name is drawn on top, as the best; more than 30 are left out.  `search_values`, None
+    where there is none, are drawn as hollow marks.
     """
     n_shown = min(len(names), 30)
     value = _curve(values=values)[:n_shown]
@@ -327,14 +270,14 @@ def finalists_figure(
     colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
     axes.hlines(places, low, high, color=colors, linewidth=2.6)
     axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
-    known = [
-        (one, place) for one, place in zip(search_values, places, strict=False) if one is not None
-    ]
+    known = {
+        place: score
+        for place, score in zip(places, search_values, strict=False)
+        if score is not None
+    }
     if known:
-        scores, beside = zip(*known, strict=True)
-        axes.scatter(
-            scores, beside, facecolors="white", edgecolors=FAINT, zorder=4, label="in the search"
-        )
+        hollow: dict[str, Any] = {"facecolors": "white", "edgecolors": FAINT, "zorder": 4}
+        axes.scatter(list(known.values()), list(known), label="in the search", **hollow)
         axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=INK)
     axes.set_yticks(
         places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names[:n_shown]]
@@ -357,19 +300,8 @@ def shares_figure(
 ) -> Figure:
     """The width of an interval against the share of the rows that is kept for the end.
 
-    Parameters
-    ----------
-    shares : sequence of float
-    curves : mapping of str to array_like of float, shape (n_shares,)
-        A width a share, by what it is of; the last is drawn boldly.
-    level, level_name : float or None, str
-        A width of all rows, as a dashed line.
-    title, subtitle : str
-        What stands above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    `curves` are a width a share, by what it is of; the last is drawn boldly.  `level`, named
+    `level_name`, is a width of all rows, as a dashed line.
     """
     figure, axes = _figure(title, subtitle, 1, "share of the rows that is kept", log=False)
     ends = []
@@ -379,7 +311,7 @@ def shares_figure(
         axes.plot(shares, width, color=color, linewidth=2.2)
         ends.append((float(width[-1]), name, color))
     if level is not None:
-        axes.axhline(level, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        axes.axhline(level, color=INK, linewidth=1.4, linestyle=DASHED)
         ends.append((level, level_name, INK))
     axes.set_xlim(0, 1)
     axes.set_ylim(0, None)
@@ -422,26 +354,9 @@ def pool_figure(
 ) -> Figure:
     """The scores of a pool of models, the best first, with their intervals, and a baseline.
 
-    Parameters
-    ----------
-    values, lows, highs : array_like of float, shape (n_models,)
-        Of each model.
-    may_be_best : array_like of bool, shape (n_models,)
-        Which models may be the best.
-    baseline : float, optional
-        A dashed line.
-    metric, title, subtitle : str
-        What stands beside and above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Of more than 2,000 models so many, spread over the axis.
-
-    Raises
-    ------
-    ValueError
-        A curve is empty or not one-dimensional, or lengths differ.
+    All arrays have shape (n_models,); `may_be_best` says which models may be the best, `baseline`
+    is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.  A curve
+    that is empty or not one-dimensional, and lengths that differ, are a ValueError.
     """
     scores = _curve(values=values)
     low, high = _curve(lows=lows, length=len(scores)), _curve(highs=highs, length=len(scores))
@@ -462,7 +377,7 @@ def pool_figure(
     if not best[-1]:
         ends.append((scores[-1], "not the best", LIGHT_BLUE))
     if baseline is not None:
-        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=DASHED)
         ends.append((baseline, "the baseline", INK))
     bottom, top = _sight(scores, low, high, 0)
     axes.set_ylim(bottom, top)
@@ -481,30 +396,12 @@ def plan_figure(
     title: str = "How far every answer may be from its truth",
     subtitle: str,
 ) -> Figure:
-    """Half-widths against the number of samples.
+    """Half-widths against the number of samples, `sizes`, which increase.
 
-    Parameters
-    ----------
-    sizes : array_like of int, shape (n_sizes,)
-        Numbers of samples, increasing.
-    searches : mapping of int to array_like of float, shape (n_sizes,)
-        For each size of a declared space, the half-width of every answer.
-    guesses : array_like of float, shape (n_sizes,)
-        The smallest epsilon at which a thousand guesses that pass are answered.  In either, nan
-        stands for none; a curve that is nan throughout is not drawn.
-    n_samples, epsilon : int, float or None
-        The holdout in question: a dot; None: no dot.
-    title, subtitle : str
-        What stands above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If there is no curve, or one is not as long as `sizes`.
+    `searches` has for each size of a declared space the half-width of every answer, `guesses` the
+    smallest epsilon at which a thousand guesses that pass are answered.  In either, nan stands for
+    none; a curve that is nan throughout is not drawn.  `n_samples` and `epsilon`, the holdout in
+    question, are a dot.  No curve at all, and one that is not as long as `sizes`, are a ValueError.
     """
     across = _curve(sizes=sizes)
     figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
@@ -521,7 +418,7 @@ def plan_figure(
         if len(curve) != len(across):
             raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
         if np.isfinite(curve).any():
-            dashed = (0, (5, 3)) if shade == INK else "solid"
+            dashed = DASHED if shade == INK else "solid"
             axes.plot(across, curve, color=shade, linewidth=1.8, linestyle=dashed)
             ends.append((curve[np.isfinite(curve)][-1], name, shade))
     if not ends:
@@ -553,23 +450,8 @@ def gate_figure(
 ) -> Figure:
     """What passes a release gate against the number of the candidate.
 
-    Parameters
-    ----------
-    lines : mapping of int to sequence of (int, float)
-        For each count of passes before, pairs of a candidate's number and what is needed.
-    height : str
-        What is needed.
-    title, subtitle : str
-        What stands above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If there is no line.
+    `lines` has for each count of passes before pairs of a candidate's number and what is needed,
+    which `height` names.  ValueError: no line.
     """
     if not any(lines.values()):
         raise ValueError("lines must hold a candidate that can pass, got none")

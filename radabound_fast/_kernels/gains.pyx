@@ -23,18 +23,10 @@ cdef extern from "gains/gains.h" nogil:
 
 
 def gain_limits(const double[:, ::1] cases not None, double m):
-    """Lower limits of p - q: see src/gains/gains.h.
+    """Lower limits of p - q of m rows, float64 (n,): see src/gains/gains.h.
 
-    Parameters
-    ----------
-    cases : ndarray of float64, shape (n, 3)
-        The counts of +1 and of -1, and the nats, from ln 4 to 300, of each.
-    m : float
-        Rows.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
+    `cases`, float64 (n, 3), are the counts of +1 and of -1, and the nats, from ln 4 to 300, of
+    each.
     """
     if cases.shape[1] != 3:
         raise ValueError(f"cases must have 3 columns, got {cases.shape[1]}")

@@ -252,26 +252,13 @@ def n_numbers(n_vectors):
 def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, started=True):
     """The state of a guard as an array: what databases hold, and what `adopt` takes.
 
-    Another layout is another format: other versions in store/schema.py.
+    Another layout is another format: other versions in store/schema.py.  It is int64, shape (5 + 2
+    n_vectors,): ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
 
-    Parameters
-    ----------
-    maxima, minima : ndarray of int64, shape (n_vectors,)
-        The extremes of the signed sums, in units of 2**-unit_shift; anything before the first row.
-    n_rows : int
-        Rows answered.
-    unit_shift : {0, 24}
-    largest : int
-        The largest sum of a row, or 0 for a guard whose gate does not depend on it.
-    halted : bool
-        Whether a row was withheld.
-    started : bool
-        Whether there are extremes yet: a row was seen.
-
-    Returns
-    -------
-    ndarray of int64, shape (5 + 2 n_vectors,)
-        ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
+    `maxima` and `minima`, int64 (n_vectors,), are the extremes of the signed sums, in units of
+    2**-unit_shift; anything before the first row, and `started` says whether there was one.
+    `largest` is the largest sum of a row, or 0 for a guard whose gate does not depend on it;
+    `halted`: a row was withheld.
     """
     cdef cnp.ndarray highs = np.ascontiguousarray(maxima, np.int64)
     cdef cnp.ndarray lows = np.ascontiguousarray(minima, np.int64)
@@ -564,20 +551,12 @@ cdef class GuardCore(SharedState):
     def adopt(self, progress, totals=None, *, bint may_be_real=False):
         """Takes in rows that were counted elsewhere under the same signs, if they all pass.
 
-        Parameters
-        ----------
-        progress : ndarray of int64
-            As `lay_out` writes the extremes of these rows.
-        totals : ndarray of int64, shape (n_rows,), optional
-            The sum of each, in the same units and in order.  None: where every row passes.
-        may_be_real : bool
-            Whether the losses are other than 0 or 1 by their type.
+        `progress` has the extremes of these rows as `lay_out` writes them; `totals`, int64
+        (n_rows,), the sum of each, in the same units and in order, or None where every row passes;
+        `may_be_real`: the losses are other than 0 or 1 by their type.
 
-        Returns
-        -------
-        (n_rows, complexity) with them, or None
-            None, and nothing has changed: some row might not pass here, where they are to be
-            judged in order; or none may be judged any more.
+        Returns (n_rows, complexity) with them, or None, and nothing has changed: some row might not
+        pass here, where they are to be judged in order; or none may be judged any more.
         """
         cdef _Layout theirs = _Layout.of(self.signs, self.state.half_range, progress)
         if totals is None:
@@ -1071,22 +1050,10 @@ cdef class SignedQueries:
 def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
     """Extremes of the signed sums of rows of losses, and the sum of each row.
 
-    Parameters
-    ----------
-    rows : array_like, shape (k, n_samples), or with `packed` uint64 (k, n_words)
-
-    Returns
-    -------
-    extremes : ndarray of int64, shape (2, n_vectors)
-        Maxima, then minima; 0 if there are no rows.
-    totals : ndarray of int64, shape (k,)
-    unit_shift : {0, 24}
-        All of it is in units of 2**-unit_shift.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `GuardCore.query_many`.
+    `rows` are of shape (k, n_samples), or with `packed` uint64 (k, n_words).  Returns int64 (2,
+    n_vectors), the maxima, then the minima, 0 if there are no rows; the sums of the rows, int64
+    (k,); and unit_shift, 0 or 24: all of it is in units of 2**-unit_shift.  Errors are those of
+    `GuardCore.query_many`.
     """
     cdef loss_rows losses
     cdef GuardCore core = GuardCore(signs)
@@ -1102,11 +1069,8 @@ def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
 def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
     """Signed sums of rows of losses, and the sum of each row.
 
-    As `extremes_of_rows`, but for the first that it returns:
-
-    Returns
-    -------
-    sums : ndarray of int64, or where they fit of int32, shape (k, n_vectors)
+    The first are int64, or where they fit int32, (k, n_vectors); the sums of the rows and
+    unit_shift are as `extremes_of_rows` returns them.
     """
     cdef loss_rows losses
     cdef const sign_store *store = store_of(signs)

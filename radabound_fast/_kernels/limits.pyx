@@ -95,18 +95,10 @@ cdef double fold_limit(const fold_bets *bets, double n_rows, double mean, bint i
 
 
 def fold_limits(means, double n_rows, nats):
-    """Limits of the truth of a cross-validation's models, rounded outwards.
+    """Limits of the truth of a cross-validation's models, rounded outwards: (lows, highs).
 
-    Parameters
-    ----------
-    means, nats : float or ndarray of float64, shape (n,)
-        In [0, 1], and at least 0.
-    n_rows : float
-        Rows of one fold, on average.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64, shape (n,)
+    `means`, in [0, 1], and `nats`, at least 0, are floats or float64 (n,), and so are the limits;
+    `n_rows` are the rows of one fold, on average.
     """
     cdef fold_bets bets
     cdef double mean
@@ -150,19 +142,9 @@ cdef extern from "radabound_fast/_kernels/betting.h" nogil:
 
 
 def betting_limits(values, double nats):
-    """Limits of the expectation of values in [0, 1] by `betting_interval`.
+    """Limits of the expectation of values in [0, 1], at least one, by `betting_interval`.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-        At least one.
-    nats : float
-
-    Returns
-    -------
-    outside : int
-        The place of a value outside [0, 1]; -1 if there is none.
-    low, high : float
+    Returns the place of a value outside [0, 1], -1 if there is none, and both limits.
     """
     cdef double low = 0.0, high = 1.0
     outside = bet(values, nats, -1.0, &low, &high)
@@ -172,12 +154,7 @@ def betting_limits(values, double nats):
 def betting_capital(values, double mu, double nats):
     """Logarithm of the capital against "the expectation is at most mu", by bets for so many nats.
 
-    Returns
-    -------
-    outside : int
-        As of `betting_limits`.
-    capital : float
-        Rounded down.
+    Returns the place of a value outside [0, 1], as `betting_limits`, and the capital, rounded down.
     """
     cdef double capital = 0.0
     outside = bet(values, nats, mu, &capital, NULL)
@@ -307,19 +284,9 @@ cdef double weighted_lower(const strata *s, double mean, double nats, double squ
 
 
 def weighted_limits(double mean, weights, counts, double nats):
-    """Limits of the expectation of a weighted mean, of at most 128 different weights.
+    """Limits of the expectation of a weighted mean in [0, 1], of at most 128 different weights.
 
-    Parameters
-    ----------
-    mean : float
-        In [0, 1].
-    weights, counts : ndarray of float64, shape (n,)
-        Above 0; the weights of all values add up to 1.
-    nats : float
-
-    Returns
-    -------
-    low, high : float
+    `weights` and `counts`, float64 (n,), are above 0; the weights of all values add up to 1.
     """
     cdef strata s
     cdef int i

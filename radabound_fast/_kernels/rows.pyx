@@ -301,70 +301,54 @@ cdef int raise_bad_value(const source *rows, ptrdiff_t row, int64_t sample) exce
     raise ValueError(f"losses must {rule}, got {value!r} {place}")
 
 
-cdef const packer *_packer_of(kernel) except NULL:
-    return (chosen if kernel is None else _set_named(kernel)).packer
-
-
 def pack_rows(cnp.ndarray values, labels=None, *, kernel=None):
     """Bits of losses that are 0 or 1, or of predictions that are not their labels.
 
-    Parameters
-    ----------
-    values : ndarray, shape (n_samples,) or (n_rows, n_samples)
-        Of a dtype that `reads_dtype`, in any strides and byte order.
-    labels : LabelRow, optional
-        Made for this dtype; None: `values` are losses.
-    kernel : str, optional
-        Whose instruction set to use; None: the chosen one's.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n_words,) or (n_rows, n_words)
+    `values`, shape (n_samples,) or (n_rows, n_samples), are of a dtype that `reads_dtype`, in any
+    strides and byte order; they are losses without `labels`, a LabelRow made for this dtype.
+    `kernel` names whose instruction set to use; None: the chosen one's.  Returns uint64, shape
+    (n_words,) or (n_rows, n_words).
     """
-    cdef source rows
-    cdef const packer *chosen = _packer_of(kernel)
-    fill_source(values, labels, &rows)
-    cdef ptrdiff_t n_words = (rows.n_samples + 63) // 64, row = 0
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0) if cnp.PyArray_NDIM(values) == 2 else 1
-    cdef cnp.ndarray out = np.empty((n_rows, n_words), np.uint64)
-    cdef uint64_t *words = <uint64_t *>cnp.PyArray_DATA(out)
-    cdef int64_t read = rows.n_samples
-    with nogil:
-        while row < n_rows:
-            read = chosen.pack_row(&rows, row, words + row * n_words)
-            if read != rows.n_samples:
-                break
-            row += 1
-    if read != rows.n_samples:
-        raise_bad_value(&rows, row, read)
-    return out if cnp.PyArray_NDIM(values) == 2 else out[0]
+    return each_row(values, labels, kernel, False)
 
 
 def rows_in_units(cnp.ndarray values, *, kernel=None):
     """Losses in [0, 1] of a float dtype as multiples of 2^-24, ties to even.
 
-    Parameters as in `pack_rows`.  Returns int32, shape (64 n_words,) or (n_rows, 64 n_words),
-    zero past the last sample.
+    Arguments as in `pack_rows`.  Returns int32, shape (64 n_words,) or (n_rows, 64 n_words), zero
+    past the last sample.
     """
+    return each_row(values, None, kernel, True)
+
+
+cdef each_row(cnp.ndarray values, labels, kernel, bint in_units):
+    """Rows packed, or in units."""
     cdef source rows
-    cdef const packer *chosen = _packer_of(kernel)
-    fill_source(values, None, &rows)
-    if rows.kind < VALUE_F16:
+    cdef const packer *packer = (chosen if kernel is None else _set_named(kernel)).packer
+    fill_source(values, labels, &rows)
+    if in_units and rows.kind < VALUE_F16:
         raise TypeError(f"values must be of a float dtype, got {values.dtype}")
-    cdef ptrdiff_t width = (rows.n_samples + 63) // 64 * 64, row = 0
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0) if cnp.PyArray_NDIM(values) == 2 else 1
-    cdef cnp.ndarray out = np.empty((n_rows, width), np.int32)
-    cdef int32_t *units = <int32_t *>cnp.PyArray_DATA(out)
+    cdef ptrdiff_t n_words = (rows.n_samples + 63) // 64, row = 0
+    cdef ptrdiff_t width = 64 * n_words if in_units else n_words
+    cdef int ndim = cnp.PyArray_NDIM(values)
+    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0) if ndim == 2 else 1
+    cdef cnp.npy_intp[2] shape = [n_rows, width]
+    cdef cnp.ndarray out = cnp.PyArray_SimpleNew(
+        ndim, shape + 2 - ndim, cnp.NPY_INT32 if in_units else cnp.NPY_UINT64)
+    cdef void *memory = cnp.PyArray_DATA(out)
     cdef int64_t read = rows.n_samples
     with nogil:
         while row < n_rows:
-            read = chosen.units_row(&rows, row, units + row * width)
+            if in_units:
+                read = packer.units_row(&rows, row, <int32_t *>memory + row * width)
+            else:
+                read = packer.pack_row(&rows, row, <uint64_t *>memory + row * width)
             if read != rows.n_samples:
                 break
             row += 1
     if read != rows.n_samples:
         raise_bad_value(&rows, row, read)
-    return out if cnp.PyArray_NDIM(values) == 2 else out[0]
+    return out
 
 
 # ---- arrays as rows ------------------------------------------------------------------------------
@@ -556,22 +540,10 @@ cdef cnp.ndarray aligned_int64(int64_t n):
 def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
     """Exact sums of rows of losses, every one of which is checked.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (k, n_samples), or packed (k, n_words) or (k, n_bytes)
-        As `as_values` and `as_words` return them.
-
-    Returns
-    -------
-    sums : ndarray of int64, shape (k,)
-        In units of 2**-unit_shift.
-    unit_shift : {0, 24}
-        24 if a row has losses other than 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        A value is no loss, a bit stands past n_samples, or so many real-valued losses do not fit.
+    `rows`, (k, n_samples), or packed (k, n_words) or (k, n_bytes), are as `as_values` and
+    `as_words` return them.  Returns the sums, int64 (k,), in units of 2**-unit_shift, and
+    unit_shift: 24 if a row has losses other than 0 and 1, else 0.  ValueError: a value is no loss,
+    a bit stands past n_samples, or so many real-valued losses do not fit.
     """
     cdef sign_store no_signs
     cdef loss_rows losses
@@ -612,44 +584,19 @@ def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
 
 
 def fingerprints(cnp.ndarray rows not None, ptrdiff_t n_bytes, bytes key not None):
-    """Keyed hashes of rows.
+    """Keyed hashes of rows, uint64 (n_rows,): of the first n_bytes of each.
 
-    Parameters
-    ----------
-    rows : ndarray of any number dtype, shape (n_rows, n)
-        Each row contiguous.
-    n_bytes : int
-        How much of each row to look at.
-    key : bytes
-        16 of them: without it nobody can tell what a hash is of, with it a guess can be checked.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n_rows,)
+    `rows`, (n_rows, n), are of any number dtype, and each is contiguous.  `key` are 16 bytes:
+    without it nobody can tell what a hash is of, with it a guess can be checked.
     """
     return hashes_of(rows, n_bytes, key, NULL, 0)
 
 
 def fingerprints_and_sums(cnp.ndarray words not None, int64_t n_samples, bytes key not None):
-    """`fingerprints` of packed rows, and `sums_of_rows`: in one go through memory.
+    """`fingerprints` of packed rows, and `sums_of_rows`, int64 (n_rows,): in one go through memory.
 
-    Parameters
-    ----------
-    words : ndarray of <u8, shape (n_rows, ceil(n_samples / 64))
-        Bits; each row contiguous.
-    n_samples : int
-    key : bytes
-        As for `fingerprints`.
-
-    Returns
-    -------
-    hashes : ndarray of uint64, shape (n_rows,)
-    sums : ndarray of int64, shape (n_rows,)
-
-    Raises
-    ------
-    ValueError
-        A bit stands past n_samples, or the words are of another shape.
+    `words`, <u8 (n_rows, ceil(n_samples / 64)), are bits; each row is contiguous.  ValueError: a
+    bit stands past n_samples, or the words are of another shape.
     """
     if (cnp.PyArray_NDIM(words) != 2 or cnp.PyArray_ITEMSIZE(words) != 8 or n_samples < 1
             or cnp.PyArray_DIM(words, 1) != (n_samples + WORD_BITS - 1) // WORD_BITS):

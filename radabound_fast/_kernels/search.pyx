@@ -134,19 +134,10 @@ cdef class _Cells:
 
 @cython.final
 cdef class QueryTable:
-    """The queries of a search: for each, which is a code and a rerun, some numbers.
+    """The queries of a search: for each, which is a code and a rerun, n_values numbers of 64 bits.
 
-    A call changes all or nothing, in one step, and may come from any thread.
-
-    Parameters
-    ----------
-    n_values : int
-        Numbers of 64 bits that are kept of a query.
-
-    Attributes
-    ----------
-    n_added : int
-        How often a query was added, whether it was there before or not.
+    A call changes all or nothing, in one step, and may come from any thread.  `n_added` is how
+    often a query was added, whether it was there before or not.
     """
 
     cdef readonly int64_t n_added
@@ -163,20 +154,10 @@ cdef class QueryTable:
     def add(self, codes, reruns, list values not None):
         """Add queries, unless one is there, or comes earlier, with other values.
 
-        Parameters
-        ----------
-        codes : list or ndarray of hashables, shape (k,)
-        reruns : ndarray of int64, shape (k,)
-        values : list of n_values ndarrays of any 8-byte dtype, shape (k,)
-
-        Returns
-        -------
-        n_queries : int
-            How many there are now.
-        numbers : ndarray of int64, shape (k,), or None
-            How many there were after each; None: all of them are new.
-        odd : None, or a pair of ndarrays of int64, shapes (n_odd,) and (n_values, n_odd)
-            Rows because of which nothing was added, and the values that these queries have.
+        `codes` are hashables, `reruns` int64 (k,), and `values` a list of n_values ndarrays (k,) of
+        any 8-byte dtype.  Returns how many queries there are now; how many there were after each,
+        int64 (k,), or None if all of them are new; and None, or rows because of which nothing was
+        added, int64 (n_odd,), and the values that these queries have, int64 (n_values, n_odd).
         """
         return self._add(codes, False, reruns, values)
 
@@ -217,11 +198,8 @@ cdef class QueryTable:
     def add_one(self, code, int64_t rerun, *values):
         """`add` of one query, whose values are ints and floats.
 
-        Returns
-        -------
-        n_queries : int
-        before : list of int, or None
-            The values that this query has already, if they are others.
+        Returns how many there are now, and None, or the values that this query has already, a list
+        of ints, if they are others.
         """
         cdef _Cells memory = self._cells
         cdef query_table *table = &memory.table
@@ -264,11 +242,8 @@ cdef class QueryTable:
     def columns(self):
         """Everything, in the order in which it was added.
 
-        Returns
-        -------
-        codes : list of hashables, or ndarray of int64, shape (n,)
-        reruns : ndarray of int64, shape (n,)
-        values : list of n_values ndarrays of int64, shape (n,)
+        Codes are a list of hashables, or int64 (n,); reruns int64 (n,); values n_values of int64
+        (n,).
         """
         names, numbers, reruns, *values = self._columns()
         if names:
@@ -423,17 +398,10 @@ cdef extern from *:
 def tail_over_first(c, m, odds, int terms):
     """``P(Bin(m, q) >= c) / P(Bin(m, q) = c)`` at odds q/(1-q) of at most c/(m-c); rounded up.
 
-    Parameters
-    ----------
-    c, m, odds : float or ndarray of float64, shape (n,)
-        0 < c < m; m may be one number for all.
-    terms : int
-        Of the continued fraction.  All its denominators are positive, and so 2 (mod 4) of them
-        give too much (Result 16 of docs/explanation/theory.md); 2 give the bound by a geometric series.
-
-    Returns
-    -------
-    float or ndarray of float64, shape (n,)
+    `c`, `m` and `odds` are floats or float64 (n,), and so is the result; 0 < c < m, and m may be
+    one number for all.  `terms` are those of the continued fraction: all its denominators are
+    positive, and so 2 (mod 4) of them give too much (Result 16 of docs/explanation/theory.md); 2
+    give the bound by a geometric series.
     """
     cdef double count, size, share, tail
     cdef cnp.ndarray counts, sizes, shares, tails

@@ -27,12 +27,7 @@ cdef ptrdiff_t SLAB_CELLS = 1 << 28
 
 
 cdef class StudentisedScan:
-    """The signs, and their tables for blocks from the first large call on.
-
-    Parameters
-    ----------
-    signs : SignStore
-    """
+    """The signs, and their tables for blocks from the first large call on."""
 
     cdef readonly SignStore signs
     cdef const instruction_set *set
@@ -50,17 +45,10 @@ cdef class StudentisedScan:
     def update(self, rows, into, *, bint packed, int n_threads=1):
         """Widens extremes by rows of losses; an error leaves them as they were.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (k, n_samples), or with `packed` uint64 (k, n_words)
-        into : sequence of one or two tuples of six ndarrays of float64, contiguous
-            ``offsets, sign_sums, highest, lowest`` of n_lanes each, of which the last two are
-            widened, and ``means, scales`` of the k rows.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `GuardCore.query_many`; or arrays of another shape.
+        `rows` are of shape (k, n_samples), or with `packed` uint64 (k, n_words).  `into` has one or
+        two tuples of six contiguous float64 arrays: ``offsets, sign_sums, highest, lowest`` of
+        n_lanes each, of which the last two are widened, and ``means, scales`` of the k rows.
+        Errors are those of `GuardCore.query_many`, or for arrays of another shape.
         """
         cdef loss_rows losses
         cdef object values = as_rows(&losses, rows, None, self.set.packer, 2,
@@ -118,14 +106,10 @@ def raise_maxima(cnp.ndarray maxima not None, cnp.ndarray sums not None,
                  cnp.ndarray scales not None, cnp.ndarray sign_sums not None):
     """Raises the maxima of one model's studentised differences by those from further models.
 
-    Parameters
-    ----------
-    maxima, sums, sign_sums : ndarray of float64, shape (n_lanes,)
-        The first is changed in place; the others are the model's signed sums and those of the signs.
-    others : ndarray of float64, shape (k, n_lanes)
-        The other models' signed sums; each row contiguous.
-    means, scales : ndarray of float64, shape (k,)
-        Of the differences, the model's loss less the other's; a scale of 0 leaves a model out.
+    `maxima`, float64 (n_lanes,), is changed in place; `sums` and `sign_sums` are the model's signed
+    sums and those of the signs, `others`, (k, n_lanes), the other models', each row contiguous.
+    `means` and `scales`, (k,), are those of the differences, the model's loss less the other's; a
+    scale of 0 leaves a model out.
     """
     cdef ptrdiff_t n = cnp.PyArray_DIM(maxima, 0), k = cnp.PyArray_DIM(means, 0)
     if (n % LANES or cnp.PyArray_NDIM(others) != 2 or cnp.PyArray_DIM(others, 0) != k

@@ -296,15 +296,9 @@ cdef extern from *:
 def are_files(list files not None):
     """Whether all names still are those of their files.
 
-    Parameters
-    ----------
-    files : list of tuple
-        Name, bytes, and what `os.stat` found: st_ino, st_dev and st_nlink, modulo 2**64.
-
-    Returns
-    -------
-    bool
-        False may also mean that nobody knows: `os.stat`, which takes twice as long, tells.
+    `files` are tuples of a name, bytes, and what `os.stat` found: st_ino, st_dev and st_nlink,
+    modulo 2**64.  False may also mean that nobody knows: `os.stat`, which takes twice as long,
+    tells.
     """
     cdef const char *name
     cdef uint64_t inode, device, n_links

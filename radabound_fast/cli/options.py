@@ -69,10 +69,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "FILE.json",
         "help": "a declared space: names with lists, or with intervals {from, to, step}",
     },
-    "metric": {
-        "metavar": "NAME",
-        "help": f"of predictions: {', '.join(METRICS)} (default: error)",
-    },
+    "metric": {"metavar": "NAME", "help": f"of predictions: {', '.join(METRICS)} (default: error)"},
     "pos_label": {"metavar": "LABEL", "help": "the positive class"},
     "clip": {"type": float, "metavar": "P", "help": "least probability of a log loss"},
     "y_range": {

@@ -20,12 +20,7 @@ _AT_ONCE = 2**16  # models that are written at a time
 
 
 def add_file(
-    pool: ModelPool,
-    rows: FileRows,
-    names: Sequence[str] | None,
-    *,
-    packed: bool,
-    n_threads: int,
+    pool: ModelPool, rows: FileRows, names: Sequence[str] | None, *, packed: bool, n_threads: int
 ) -> None:
     """Add all rows of a file, which is read again where a step needs it.
 

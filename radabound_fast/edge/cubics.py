@@ -53,23 +53,10 @@ def value(pieces: Sequence[Piece], n_places: int, place: int) -> int:
 def fitted(
     function: Callable[[int], int], n_places: int, at_most: int, falling_to: int = 2**17
 ) -> tuple[Piece, ...] | None:
-    """Pieces of a function that never rises, on 0, ..., n_places - 1.
+    """Pieces of a function from int to int that never rises, on 0, ..., n_places - 1.
 
-    Parameters
-    ----------
-    function : callable
-        From int to int, never rising.
-    n_places : int
-        How many places it has.
-    at_most : int
-        So many pieces.
-    falling_to : int
-        It must not fall any more from this place on; else it would be evaluated for minutes.
-
-    Returns
-    -------
-    tuple of Piece, or None
-        None: more pieces are needed, or it falls too long.
+    None: more than `at_most` pieces are needed, or it falls too long: it must not fall any more
+    from the place `falling_to` on, else it would be evaluated for minutes.
     """
     level = function(n_places - 1)
     if function(min(falling_to, n_places - 1)) != level:

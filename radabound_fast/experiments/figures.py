@@ -15,7 +15,7 @@ with needs("reproduce"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
-    from radabound_fast.plots import ALARM, BLUE, FAINT, INK, LIGHT_BLUE, RED
+    from radabound_fast.plots import ALARM, BLUE, DASHED, FAINT, INK, LIGHT_BLUE, RED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,16 +41,8 @@ SHADES = {
 def section5_figure(number: int, search: greedy.Search, seed: int, lines: Sequence[Row]) -> Figure:
     """One of Figures 1 to 6: one search above, all of them below; a column for each bound.
 
-    Parameters
-    ----------
-    number : int
-        1 to 6.
-    search : greedy.Search
-        The one that is shown.
-    seed : int
-        Of the signs that it is replayed under.
-    lines : sequence of Row
-        ``section5.summary(number, ...)``.
+    `search` is the one that is shown, `seed` that of the signs that it is replayed under, and
+    `lines` is ``section5.summary(number, ...)``.
     """
     setting = section5.FIGURES[number]
     signal = f"bias {setting.model.bias:g} in 50 features" if setting.model.bias else "no signal"
@@ -153,7 +145,7 @@ def _draw_shares(axes: Axes, lines: Sequence[Row]) -> None:
             color=color,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
-    axes.axhline(delta, color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
+    axes.axhline(delta, color=INK, linewidth=1.2, linestyle=DASHED)
     axes.text(-0.58, delta, f"delta = {delta:g}", va="bottom", fontsize=9, color=INK)
     axes.set_ylim(-0.02, max(0.3, 1.08 * max(column(lines, "off_high"))))
     axes.set_ylabel("share of searches told\nan error off by more\nthan epsilon", color=INK)
@@ -169,10 +161,7 @@ def _name_epsilons(axes: Axes, lines: Sequence[Row]) -> None:
 def attack_figure(lines: Sequence[Row]) -> Figure:
     """Share of runs that are off against the number of classifiers, a panel for each epsilon.
 
-    Parameters
-    ----------
-    lines : sequence of Row
-        ``attack.summary(...)``.
+    `lines` is ``attack.summary(...)``.
     """
     figure, grid = _figure(
         (12, 8),
@@ -185,7 +174,7 @@ def attack_figure(lines: Sequence[Row]) -> Figure:
     )
     panels = dict(zip(attack.EPSILONS, grid.flat, strict=True))
     for tolerated, axes in panels.items():
-        axes.axhline(attack.DELTA, color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
+        axes.axhline(attack.DELTA, color=INK, linewidth=1.2, linestyle=DASHED)
         axes.set_title(f"epsilon = {tolerated:g}", loc="left", fontsize=11, color=INK)
         axes.set_ylim(-0.04, 1.06)
         axes.set_xlabel("k (log scale)", color=INK, labelpad=1)
@@ -214,12 +203,8 @@ _WIDTHS = {"fixed-sequence": 7.5, "mclt": 5.5, "bernstein": 3.5, "bernstein-spli
 def searches_figure(rows: Sequence[Row], title: str) -> Figure:
     """Gap between truth and report of the best candidate, a panel for each data set and epsilon.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        Rows of the cells, with the columns data, epsilon, mechanism, told, truth, off, halted.
-    title : str
-        What stands above.
+    `rows` are those of the cells, with the columns data, epsilon, mechanism, told, truth, off,
+    halted.
     """
     panels = grouped(rows, "epsilon", "data")
     epsilons, names = (list(dict.fromkeys(keys)) for keys in zip(*panels, strict=True))
@@ -237,7 +222,7 @@ def searches_figure(rows: Sequence[Row], title: str) -> Figure:
     for row, name in zip(grid, names, strict=True):
         for axes, epsilon in zip(row, epsilons, strict=True):
             axes.set_title(f"{name}, epsilon = {epsilon:g}", loc="left", fontsize=11, color=INK)
-            axes.axvline(100 * float(epsilon), color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
+            axes.axvline(100 * float(epsilon), color=INK, linewidth=1.2, linestyle=DASHED)
             axes.axvline(0, color=FAINT, linewidth=0.8)
             _draw_gaps(axes, panels[epsilon, name], labelled=axes is row[0])
     return figure
@@ -284,7 +269,7 @@ def sample_size_figure() -> Figure:
     ):
         for name, (label, style) in _SIZES.items():
             axes.plot(places, [size[name] for size in sizes], label=label, linewidth=2, **style)
-        axes.axhline(greedy.N_SAMPLES, color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
+        axes.axhline(greedy.N_SAMPLES, color=INK, linewidth=1.2, linestyle=DASHED)
         axes.set_xscale("log")
         axes.set_yscale("log")
     left.set_title(f"epsilon = {sample_sizes.EPSILON:g}", loc="left", fontsize=11, color=INK)

@@ -25,22 +25,10 @@ class Task(NamedTuple):
 
 
 def run(tasks: Sequence[Task], folder: Path, *, n_jobs: int, quiet: bool) -> dict[str, list[Row]]:
-    """The rows of every experiment, cell by cell in the order of the tasks.
+    """The rows of every experiment, by its name, cell by cell in the order of the tasks.
 
-    Parameters
-    ----------
-    tasks : sequence of Task
-        Cells of any experiments.
-    folder : Path
-        Where ``cells/<experiment>/<cell>.csv`` are; a cell that is there is not run.
-    n_jobs : int
-        Processes, as joblib counts them.
-    quiet : bool
-        No progress on stderr.
-
-    Returns
-    -------
-    dict of str to list of Row
+    They are in ``cells/<experiment>/<cell>.csv`` of `folder`; a cell that is there is not run.
+    `n_jobs` are processes, as joblib counts them; `quiet` shows no progress on stderr.
     """
     files = [folder / "cells" / task.experiment / f"{task.cell}.csv" for task in tasks]
     waiting = [(task, file) for task, file in zip(tasks, files, strict=True) if not file.exists()]

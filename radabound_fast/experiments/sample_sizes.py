@@ -25,20 +25,9 @@ _GUESS_AND_CHECK = 0.9
 def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
     """Samples needed to answer k adaptive queries within epsilon, with probability 1 - delta.
 
-    Parameters
-    ----------
-    k : int
-        Number of queries.
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
-
-    Returns
-    -------
-    dict of str to float
-        Numbers of samples, not rounded.  Thresholdout has B = 1 or B = k, as printed in Section VI
-        and as in Theorem 25 of Dwork et al.; guess and check has none, one or k failed guesses
-        (each by one step); a Ladder has its best step.  "sample splitting" takes new samples for
-        each query.
+    The numbers are not rounded.  Thresholdout has B = 1 or B = k, as printed in Section VI and as
+    in Theorem 25 of Dwork et al.; guess and check has none, one or k failed guesses (each by one
+    step); a Ladder has its best step.  "sample splitting" takes new samples for each query.
     """
 
     def of_code(code: float, width: float = epsilon) -> float:

@@ -81,18 +81,10 @@ def climb(
 def against_all(
     problem: Problem[Any], epsilons: Sequence[float], n_candidates: int, seed: int
 ) -> list[Row]:
-    """One search against every guard: a row for each, and for each epsilon.
+    """One search against every guard: a row for each, and for each epsilon tolerated.
 
-    Parameters
-    ----------
-    problem : Problem
-        The search; what it changes is drawn from the same seed each time.
-    epsilons : sequence of float
-        Errors tolerated.
-    n_candidates : int
-        Number of candidates that the search would try.
-    seed : int
-        Seed of the search; signs and noise take the next one.
+    What the search changes, of up to `n_candidates`, is drawn from the same seed each time; signs
+    and noise take the next one.
     """
     queries: list[NDArray[np.bool_]] = []
 

@@ -33,57 +33,24 @@ class Figure(NamedTuple):
     epsilons: Mapping[str, Sequence[float]]
 
 
-_NOISE = greedy.Model(variance=1, bias=0.0)
+# variance and bias of the data, delta, and the epsilons of "bernstein" and of "mclt"
 FIGURES = {
-    1: Figure(
-        _NOISE,
-        0.10,
-        {
-            "bernstein": (0.05, 0.055, 0.0575, 0.06, 0.0625),
-            "mclt": (0.04, 0.045, 0.0475, 0.05, 0.0525),
-        },
-    ),
-    2: Figure(
-        _NOISE._replace(variance=2),
-        0.15,
-        {
-            "bernstein": (0.0475, 0.0525, 0.055, 0.0575, 0.06),
-            "mclt": (0.0375, 0.0425, 0.045, 0.0475, 0.05),
-        },
-    ),
-    3: Figure(
-        _NOISE._replace(variance=8),
-        0.20,
-        {
-            "bernstein": (0.0475, 0.0525, 0.055, 0.0575, 0.06),
-            "mclt": (0.035, 0.04, 0.0425, 0.045, 0.0475),
-        },
-    ),
-    4: Figure(
-        greedy.Model(variance=4, bias=0.5),
-        0.10,
-        {
-            "bernstein": (0.0425, 0.0475, 0.05, 0.0525, 0.055),
-            "mclt": (0.0325, 0.0375, 0.04, 0.0425, 0.045),
-        },
-    ),
-    5: Figure(
-        greedy.Model(variance=2, bias=0.5),
-        0.15,
-        {
-            "bernstein": (0.0425, 0.0475, 0.049, 0.05, 0.0525),
-            "mclt": (0.03, 0.035, 0.0375, 0.0385, 0.041),
-        },
-    ),
-    6: Figure(
-        greedy.Model(variance=2, bias=0.25),
-        0.20,
-        {
-            "bernstein": (0.0425, 0.0475, 0.05, 0.0525, 0.054),
-            "mclt": (0.03, 0.035, 0.0375, 0.04, 0.0415),
-        },
-    ),
-}
+    number: Figure(greedy.Model(variance, bias), delta, {"bernstein": bernstein, "mclt": mclt})
+    for number, variance, bias, delta, bernstein, mclt in (
+        (1, 1, 0.0, 0.10,
+         (0.05, 0.055, 0.0575, 0.06, 0.0625), (0.04, 0.045, 0.0475, 0.05, 0.0525)),
+        (2, 2, 0.0, 0.15,
+         (0.0475, 0.0525, 0.055, 0.0575, 0.06), (0.0375, 0.0425, 0.045, 0.0475, 0.05)),
+        (3, 8, 0.0, 0.20,
+         (0.0475, 0.0525, 0.055, 0.0575, 0.06), (0.035, 0.04, 0.0425, 0.045, 0.0475)),
+        (4, 4, 0.5, 0.10,
+         (0.0425, 0.0475, 0.05, 0.0525, 0.055), (0.0325, 0.0375, 0.04, 0.0425, 0.045)),
+        (5, 2, 0.5, 0.15,
+         (0.0425, 0.0475, 0.049, 0.05, 0.0525), (0.03, 0.035, 0.0375, 0.0385, 0.041)),
+        (6, 2, 0.25, 0.20,
+         (0.0425, 0.0475, 0.05, 0.0525, 0.054), (0.03, 0.035, 0.0375, 0.04, 0.0415)),
+    )
+}  # fmt: skip
 
 
 # the figures that each search is replayed for

@@ -20,20 +20,12 @@ Write = Callable[[Mapping[str, Any]], None]
 
 @contextlib.contextmanager
 def answers_file(path: str, columns: Sequence[str], *, keep: bool) -> Iterator[Write]:
-    """A function that writes the answers to a block, as Parquet or CSV by the file's name.
+    """A function that writes the answers to a block: as Parquet to .parquet, else as CSV.
 
-    Rows come block by block, and within a block bound by bound.
-
-    Parameters
-    ----------
-    path : str
-        Ends in .parquet; any other name is CSV.
-    columns : sequence of str
-        "bound", one text for a block; "key" and "model", a text for each row; "query"; floats, or
-        bools where the name is one of `YES_OR_NO`.
-    keep : bool
-        Whether what was written stays where something ends the work on the way, an error or
-        Ctrl-C; if not, there is a whole file or none.
+    Rows come block by block, and within a block bound by bound.  `columns` are "bound", one text
+    for a block; "key" and "model", a text for each row; "query"; floats, or bools where the name is
+    one of `YES_OR_NO`.  With `keep` what was written stays where something ends the work on the
+    way, an error or Ctrl-C; without, there is a whole file or none.
     """
     with needs("files"):
         import pyarrow as pa

@@ -103,16 +103,10 @@ def _without_nul(name: str, file: IO[str]) -> Iterator[str]:
 class CsvFile:
     """A .csv file, after one pass over it.
 
-    Parameters
-    ----------
-    name : str
-        The file.
-    header : bool or None
-        Whether its first line is a header, and no row.  A header whose first cell is empty, above a
-        column that counts the rows, is one unless it is False: so pandas and R write an index,
-        which is left out.
-    classes : bool
-        Whether cells are classes or labels, which are looked at; all others are numbers.
+    `header` says whether its first line is a header, and no row.  A header whose first cell is
+    empty, above a column that counts the rows, is one unless it is False: so pandas and R write an
+    index, which is left out.  `classes`: cells are classes or labels, which are looked at; all
+    others are numbers.
 
     Attributes
     ----------

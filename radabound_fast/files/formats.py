@@ -116,10 +116,7 @@ _READ_HEADER = {
 def array_header(name: str, file: IO[bytes]) -> ArrayHeader:
     """Read the header of an array; `file` is left at the first element.
 
-    Raises
-    ------
-    ValueError
-        It is damaged, or no array of real numbers, bools or strings follows.
+    ValueError: it is damaged, or no array of real numbers, bools or strings follows.
     """
     errors = ValueError, TypeError, SyntaxError, tokenize.TokenError, MemoryError, struct.error
     with reading(name, ".npy array", *errors, EOFError, OverflowError):

@@ -37,19 +37,10 @@ def is_long(columns: Iterable[str] | None) -> bool:
 
 
 def long_source(names: Sequence[str], n_samples: int | None) -> Source:
-    """The queries in files of the long form, a model each.
+    """The queries in files of the long form, a model each; of `n_samples` rows, or of all there
+    are.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The files.
-    n_samples : int, optional
-        m; None: as many as the rows say.
-
-    Raises
-    ------
-    ValueError
-        A pair of model and row is missing or comes twice, or a row is not in 0 to m - 1.
+    ValueError: a pair of model and row is missing or comes twice, or a row is not in 0 to m - 1.
     """
     codes: dict[str, int] = {}
     n_lines = last = 0

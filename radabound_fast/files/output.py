@@ -13,10 +13,7 @@ from typing import Any
 def check_target(path: str | bytes | os.PathLike[Any]) -> None:
     """What could keep a file from being written is told before the work that makes it.
 
-    Raises
-    ------
-    ValueError
-        Its folder does not exist, or it is a folder or a symbolic link.
+    ValueError: its folder does not exist, or it is a folder or a symbolic link.
     """
     name = os.fsdecode(path)
     folder = os.path.dirname(name) or "."
@@ -35,15 +32,10 @@ def whole_file(path: str | bytes | os.PathLike[Any]) -> Iterator[str]:
     """The name of a new file to write to; it takes its place at `path` when the block is done.
 
     Its name cannot be guessed, so that nobody puts a link there before.  Whatever ends the block
-    otherwise (an error, Ctrl-C) removes it.  Devices and pipes, /dev/stdout, are written
-    directly.
+    otherwise (an error, Ctrl-C) removes it.  Devices and pipes, /dev/stdout, are written directly.
 
-    Raises
-    ------
-    OSError
-        Of the system, with `path` as its file; ENOSPC if the disk is full.
-    ValueError
-        As `check_target`.
+    Errors are those of `check_target`, and OSError of the system, with `path` as its file; ENOSPC
+    if the disk is full.
     """
     name = os.fsdecode(path)
     check_target(name)

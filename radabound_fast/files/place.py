@@ -24,14 +24,9 @@ def is_url(name: str) -> bool:
 def opened(name: str) -> Iterator[IO[bytes]]:
     """A file to read bytes from, at any place in it.
 
-    Raises
-    ------
-    ValueError
-        A URL that cannot be read; or the file is compressed with gzip, and is no .gz.
-    OSError
-        Of the system, for a path.
-    ModuleNotFoundError
-        fsspec, or what it needs for such a URL, is missing.
+    ValueError: a URL that cannot be read; or the file is compressed with gzip, and is no .gz.
+    OSError is of the system, for a path.  ModuleNotFoundError: fsspec, or what it needs for such a
+    URL, is missing.
     """
     with contextlib.ExitStack() as stack:
         if is_url(name):
@@ -68,21 +63,12 @@ def _explained(name: str) -> Iterator[None]:
 
 
 def expanded(names: Iterable[str], suffixes: tuple[str, ...]) -> list[str]:
-    """The files that paths, folders, patterns and URLs of either stand for.
+    """The files that paths, folders, patterns and URLs of either stand for, in order.
 
-    Parameters
-    ----------
-    names : iterable of str
-        In order.  The files of a folder or a pattern come in the order of their names, numbers in
-        them by value: ``part-2`` before ``part-10``.
-    suffixes : tuple of str
-        What the names of files in a folder end in; others, and names that begin with ``_`` or
-        ``.``, are left out, as Spark's ``_SUCCESS``.
-
-    Raises
-    ------
-    ValueError
-        A folder or a pattern has no such file.
+    The files of a folder or a pattern come in the order of their names, numbers in them by value:
+    ``part-2`` before ``part-10``.  Files in a folder whose names do not end in one of `suffixes`
+    are left out, and names that begin with ``_`` or ``.``, as Spark's ``_SUCCESS``.  A folder or a
+    pattern without such a file is a ValueError.
     """
     return [file for name in names for file in _files_of(name, suffixes)]
 

@@ -16,16 +16,9 @@ SECONDS = 5.0  # between two lines
 
 @contextlib.contextmanager
 def progress(total: int | None, what: str, *, quiet: bool) -> Iterator[Advance]:
-    """A function that is told how many more are done, from whatever thread.
+    """A function that is told how many more are done, of `total` or of nobody knows how many.
 
-    Parameters
-    ----------
-    total : int or None
-        How many there are; None: nobody knows.
-    what : str
-        Of what, in the plural.
-    quiet : bool
-        Show nothing.
+    It may be called from whatever thread.  `what` is counted, in the plural; `quiet` shows nothing.
     """
     if quiet:
         yield lambda n: None

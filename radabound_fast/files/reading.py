@@ -145,12 +145,10 @@ def open_losses(
     bitorder: BitOrder | None = None,
     header: bool | None = None,
 ) -> FileRows:
-    """Open a file of losses.
+    """Open a file of losses, or several files, folders, patterns or URLs.
 
     Parameters
     ----------
-    path : path, or sequence of paths
-        Files, folders, patterns or URLs.
     n_samples : int, optional
         What m must be; needed for packed rows.
     transpose : bool, optional
@@ -163,19 +161,13 @@ def open_losses(
         Whether the first line of a .csv file is a header.  None: it is none, and an error if it
         reads 0, 1, 2, ....
 
-    Returns
-    -------
-    FileRows
-
     Raises
     ------
     ValueError
-        If the file is not what its name says, cut short, not a matrix, empty, square without
-        a choice, of unknown bit order, or has the wrong m.
-    OSError
-        If it is missing or unreadable.
-    ImportError
-        If it is a .parquet file and pyarrow is not installed.
+        The file is not what its name says, cut short, not a matrix, empty, square without a choice,
+        of unknown bit order, or has the wrong m.
+    OSError, ImportError
+        It is missing or unreadable; what reads it is not installed.
     """
     file = _Files(path, header, transpose, classes=False)
     file.check_not_counted()
@@ -209,27 +201,19 @@ def open_predictions(
     labels_header, header : bool, optional
         Whether the first line of a .csv file is a header.  None: it is none, and an error if it
         looks like one (see `radabound_fast.files.reading`).
-    transpose, packed, bitorder
-        See `open_losses`.
     classes : bool
         False: predictions are scores, probabilities or numbers, which no label is compared with.
     probabilities : bool
         They are probabilities: arrays may be k x m x classes, and a file may have one model's, m x
         classes, its columns named as the classes or in their order.
+    transpose, packed, bitorder
+        See `open_losses`, whose errors these are too.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,)
-        Numbers, bools or strings.
+        Numbers, bools or strings; none may be missing.
     rows : FileRows
-
-    Raises
-    ------
-    ValueError
-        See `open_losses`; also for a label that is missing, or numbers in one file and text in the
-        other.
-    OSError, ImportError
-        See `open_losses`.
     """
     truth = _Files(labels, labels_header)
     file = _Files(path, header, transpose, classes=classes)
@@ -266,26 +250,11 @@ def _one_model(name: str, source: Source, labels: np.ndarray) -> Source:
 
 
 def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
-    """Read a file of one value a sample.
+    """Read a file of one value a sample, shape (n_samples,); such a file as one of labels.
 
     A first line of a .csv file that is no number, or none of the labels, above lines that all are,
-    is a header.
-
-    Parameters
-    ----------
-    path : path
-        Such a file as one of labels.
-    like : ndarray, optional
-        Labels: the values are text if these are.  None: they are numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        See `open_predictions`.
+    is a header.  With `like`, labels, the values are text if these are; else they are numbers.
+    Errors are those of `open_predictions`.
     """
     file = _Files(path, False)
     text = like is not None and like.dtype.kind in "US"
@@ -301,22 +270,11 @@ def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
 
 
 def open_labels(path: Paths, *, header: bool | None = None) -> np.ndarray:
-    """Read the labels in a file: numbers, or strings.
+    """Read the labels in a file, or in several: numbers, or strings.
 
-    Parameters
-    ----------
-    path : path, or sequence of paths
-        As for `open_predictions`.
-    header : bool, optional
-        Whether the first line of a .csv file is a header; None: it is none, and an error if its
-        text occurs nowhere below.
-
-    Raises
-    ------
-    ValueError
-        It holds something else; the message has no label.
-    OSError
-        It cannot be read.
+    `header` says whether the first line of a .csv file is a header; None: it is none, and an error
+    if its text occurs nowhere below.  OSError: the file cannot be read.  ValueError: it holds
+    something else; the message has no label.
     """
     file = _Files(path, header)
     return _labels(file, file.is_text)
@@ -356,14 +314,8 @@ class _File:
 class _Files:
     """A data set that is about to be read, and what is known of it before.
 
-    Parameters
-    ----------
-    paths : path, or sequence of paths
-        Files, folders, patterns and URLs.
-    header, transpose : bool or None
-        What its caller said.
-    classes : bool
-        Whether its cells are classes or labels, and not scores or losses.
+    `header` and `transpose` are what its caller said; `classes`: its cells are classes or labels,
+    and not scores or losses.
     """
 
     def __init__(

@@ -16,27 +16,13 @@ Path = str | os.PathLike[str]
 
 
 def read_results(path: Path, case: str, score: str) -> dict[str, float]:
-    """Read the mean score of each case.
+    """Read the mean score of each case, in the order in which the cases occur first.
 
-    Parameters
-    ----------
-    path : path
-        A .jsonl file of an object a line, or a .csv file with a header.
-    case, score : str
-        The field or column of the case's name, and that of its score: a number in [0, 1], or true
-        or false.
+    `path` is a .jsonl file of an object a line, or a .csv file with a header.  `case` and `score`
+    are the field or column of the case's name, and that of its score: a number in [0, 1], or true
+    or false; of several results of a case the mean is taken.
 
-    Returns
-    -------
-    dict of str to float
-        In the order in which the cases occur first; of several results of a case the mean.
-
-    Raises
-    ------
-    ValueError
-        A line that is no such result, by its number.
-    OSError
-        The file cannot be read.
+    ValueError: a line that is no such result, by its number.  OSError: the file cannot be read.
     """
     name = os.fsdecode(path)
     read = {".jsonl": _json_lines, ".csv": _csv_lines}.get(os.path.splitext(name)[1].lower())
@@ -56,26 +42,10 @@ def read_results(path: Path, case: str, score: str) -> dict[str, float]:
 
 
 def losses_of(results: dict[str, float], ids: Sequence[str], name: str) -> NDArray[Any]:
-    """Return the losses of results, 1 less the score, in the order of the cases.
+    """Return the losses of results, 1 less the score, in the order of the cases `ids`.
 
-    Parameters
-    ----------
-    results : dict of str to float
-        From `read_results`.
-    ids : sequence of str
-        The cases of the test set.
-    name : str
-        The file, as messages call it.
-
-    Returns
-    -------
-    ndarray of uint8 or float64, shape (len(ids),)
-        Of uint8 where all scores are 0 or 1.
-
-    Raises
-    ------
-    ValueError
-        A case that is missing or unknown, by name.
+    They are of uint8 where all scores are 0 or 1, else of float64.  A case that is missing or
+    unknown in the results, which messages call `name`, is a ValueError.
     """
     missing = [one for one in ids if one not in results]
     unknown = set(results).difference(ids)

@@ -27,13 +27,7 @@ SUFFIXES = (*FORMATS, *CSV)
 
 
 def suffix_of(name: str) -> str:
-    """The suffix that says what a file is.
-
-    Raises
-    ------
-    ValueError
-        It is none of ours.
-    """
+    """The suffix that says what a file is; ValueError if it is none of ours."""
     lower = split_key(name)[0].lower().rstrip("/")
     if ".zarr/" in lower:
         return ".zarr"
@@ -52,15 +46,8 @@ def stem_of(name: str) -> str:
 def side_by_side(name: str, sources: Sequence[Source], n_samples: int | None) -> list[Source]:
     """Transposed files as what they are together: more models, or more samples of the same.
 
-    Returns
-    -------
-    list of Source
-        One, if each file has some of the samples; the same, if each has all samples.
-
-    Raises
-    ------
-    ValueError
-        They are neither.
+    One source, if each has some of the samples of the same models; the same sources, if each has
+    all samples; else a ValueError.
     """
     lengths = [source.shape[1] for source in sources]
     same = all(source.shape[0] == sources[0].shape[0] for source in sources)

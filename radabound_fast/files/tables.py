@@ -36,10 +36,7 @@ class Table(NamedTuple):
 def table_in(name: str) -> Table:
     """Open a table; what kind of file it is its suffix says.
 
-    Raises
-    ------
-    ValueError
-        It is damaged, or two columns have one name.
+    ValueError: it is damaged, or two columns have one name.
     """
     kind = "parquet" if name.lower().endswith(".parquet") else "arrow"
     table = (_parquet if kind == "parquet" else _arrow)(name)

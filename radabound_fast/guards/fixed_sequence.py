@@ -23,13 +23,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.guard import Answer
 from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import (
-    Free,
-    binomial_free,
-    binomial_interval,
-    kl_free,
-    kl_interval,
-)
+from radabound_fast.bounds import Free, binomial_free, binomial_interval, kl_free, kl_interval
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
@@ -416,7 +410,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
-        value, low, high = self._judged(rows, row, number)
+        value, low, high = rows.judged(row, number, self._nats)
         half_width = max(value - low, high - value)
         if half_width > self.epsilon:
             return (
@@ -424,14 +418,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
                 f"within {self.epsilon:g}, and is withheld"
             )
         return FixedSequenceAnswer(value, low, high, half_width, number)
-
-    def _judged(self, rows: Any, row: int, number: int) -> tuple[float, float, float]:
-        if isinstance(rows, _MeasuredRows):
-            return rows.judged(row, number, self._nats)
-        mean, m, nats = rows.means[row], self.n_samples, self._nats(number)
-        if rows.binary:
-            return mean, *binomial_interval(round(mean * m), m, nats)
-        return mean, *kl_interval(mean, m, nats)
 
     def _reader(self, y_pred: Any, *, many: bool) -> Any:
         truth, measure = self._truth, self._measure
@@ -443,15 +429,12 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
 
     def _parameters(self) -> dict[str, Any]:
-        measure = self._measure
-        weighting = None
-        if isinstance(measure, Measure) and measure.weighting is not None:
-            weighting = str(measure.weighting)
+        weighting = getattr(self._measure, "weighting", None)
         return super()._parameters() | {
             "n_vectors": 0,
             "release": described(self.release),
-            "metric": measure.describe(),
-            "weighting": weighting,
+            "metric": self._measure.describe(),
+            "weighting": None if weighting is None else str(weighting),
         }
 
 

@@ -25,10 +25,7 @@ from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.guess_guard import GuessGuard
-from radabound_fast.guards.mean_guard import (
-    MeanAnswer,
-    clip_to_unit,
-)
+from radabound_fast.guards.mean_guard import MeanAnswer, clip_to_unit
 from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.reader import LossReader
 
@@ -194,8 +191,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     @property
     def failures(self) -> int:
         """How many guesses failed and were answered."""
-        self._progress.refresh()
-        return self._progress.failures
+        return int(self._current.failures)
 
     @property
     def spent(self) -> float:
@@ -203,8 +199,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         ln 4 before the first query, the price of having a code at all.
         """
-        self._progress.refresh()
-        return self._progress.spent
+        return float(self._current.spent)
 
     @property
     def tolerance(self) -> float:
@@ -214,8 +209,8 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
         guess. Negative or 0: no room at all.
         """
-        self._progress.refresh()
-        return self._tolerance(self._progress.last_guess, self._progress.spent)
+        current = self._current
+        return self._tolerance(current.last_guess, current.spent)
 
     def affordable(self, guess: float | None = None) -> int:
         """Passes left if all goes well: if every guess from here on is this one and passes.
@@ -234,17 +229,16 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         if guess is not None:
             guess = check_fraction(guess=guess)
         self._check_owner()
-        done = self._progress
-        done.refresh()
+        done = self._current
         with done.lock:
             if done.has_halted:
                 return 0
             following, failures, paid = done.n_answered + 1, done.failures, done.paid
-            wanted = done.last_guess if guess is None else guess
+            centre = done.last_guess if guess is None else guess
 
         def refused(passes: int) -> bool:
             nats = adaptive.guess_and_check_code(following + passes, failures, paid)
-            return not self._has_room(wanted, nats)
+            return not self._has_room(centre, nats)
 
         # with every pass the code only grows, so the first refusal ends the run
         return bisect_left(range(_MOST_PASSES), True, key=refused)
@@ -252,14 +246,12 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        inequality = (
-            "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
-        )
+        by = "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
         promise = (
             f"With probability at least {certainty(self.delta)} every returned answer is within "
             f"epsilon = {self.epsilon} of the true mean loss. Two-sided, finite-sample, valid "
             f"for an adaptive analyst, whatever is asked; proved by Kraft's inequality for a code "
-            f"of the transcript, the union bound and {inequality}. Assumed: independent held-out "
+            f"of the transcript, the union bound and {by}. Assumed: independent held-out "
             f"examples; losses in [0, 1] and guesses chosen from earlier answers and from data "
             f"independent of the holdout."
         )
@@ -330,10 +322,10 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         done = self._progress
         if not self._has_room(guess, done.spent):
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
-        found = self._bin_of(rows.means[row], guess)
-        if found is None:
+        centre_and_step = self._bin_of(rows.means[row], guess)
+        if centre_and_step is None:
             return "the guess failed, and its answer may be more than epsilon from the truth"
-        value, step = found
+        value, step = centre_and_step
         if step != 0:
             done.failures += 1
             done.paid += adaptive.failure_code(step)

@@ -23,9 +23,10 @@ _OF_JUDGED = ("n_samples", "metric", "weighting")
 class HaltingGuard(Guard, Owned):
     """Base class of guards whose queries change them: JSON parameters, and integers that change.
 
-    A subclass calls ``super().__init__(judged)`` first.
+    A subclass calls ``super().__init__(judged)`` first, and sets `_shared`, what queries change.
     """
 
+    _shared: SharedState
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it, or share it "
         "as a database (open)"
@@ -52,14 +53,14 @@ class HaltingGuard(Guard, Owned):
             self._halt_is_known = True
             note_halt(self.kind, n_answered, self.n_samples)
 
-    @property
-    def _shared(self) -> SharedState:
-        """What queries change."""
-        raise NotImplementedError
-
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
         raise NotImplementedError
+
+    @property
+    def halted(self) -> bool:
+        """Whether a query has been withheld; it never turns False again."""
+        return self._shared.halted
 
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import (
-    certainty,
-    check_count,
-    check_delta,
-    check_probability,
-    counted,
-)
+from radabound_fast._checks import certainty, check_count, check_delta, check_probability, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
@@ -132,12 +126,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
     @sealed
     def __init__(
-        self,
-        judged: Any,
-        step: float,
-        *,
-        delta: float,
-        max_queries: int | None = None,
+        self, judged: Any, step: float, *, delta: float, max_queries: int | None = None
     ) -> None:
         super().__init__(judged, _Standing())
         self.step = check_probability(step=step)
@@ -212,8 +201,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
-        self._progress.refresh()
-        return self._progress.n_updates
+        return int(self._current.n_updates)
 
     @property
     def guarantee(self) -> str:

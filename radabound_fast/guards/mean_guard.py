@@ -62,7 +62,7 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     def __init__(self, judged: Any, progress: Progress) -> None:
         super().__init__(judged)
         self._check_judged()
-        self._progress = progress
+        self._progress = self._shared = progress
 
     def _check_judged(self) -> None:
         """ValueError for a metric, or for weights, that this guard does not answer."""
@@ -74,17 +74,12 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             )
 
     @property
-    def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        return self._progress.halted
-
-    @property
     def n_answered(self) -> int:
         """Answers given so far."""
-        return self._current.n_answered
+        return int(self._current.n_answered)
 
     @property
-    def _current(self) -> Progress:
+    def _current(self) -> Any:
         """The progress, after what other processes have committed to the database."""
         self._progress.refresh()
         return self._progress
@@ -144,10 +139,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             note_answers(self.kind, len(outcome), outcome.n_answered)
         else:
             note_answer(self.kind, outcome.number, outcome.value)
-
-    @property
-    def _shared(self) -> Progress:
-        return self._progress
 
     def _parameters(self) -> dict[str, Any]:
         arguments = {name: getattr(self, name) for name in self._arguments}

@@ -99,10 +99,6 @@ def of_bound(
     return Entry(row.name, spare, budget, n_queries)
 
 
-def not_counted(m: int, epsilon: float) -> tuple[None, str]:
-    return None, ""
-
-
 def of_guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> Entry:
     """The n_queries-th answer of `GuessAndCheck`; how many it affords, `affordable` of it says."""
     nats = math.log(2.0 / delta) + guess_and_check_code(n_queries, 0, 0.0)
@@ -111,7 +107,7 @@ def of_guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> E
         # what it halts by
         return kl_tolerance(error_rate, nats / m, epsilon) - epsilon / 10
 
-    return Entry("GuessAndCheck", spare, no_budget, not_counted)
+    return Entry("GuessAndCheck", spare, no_budget, lambda *_: (None, ""))
 
 
 def enough_for(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:

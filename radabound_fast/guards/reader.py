@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from radabound_fast._kernels.rows import PackedLosses, pack_rows, sums_of_rows
+from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.rows.packing import as_values, checked_words
 
@@ -30,3 +32,13 @@ class LossReader:
         sums, shift = sums_of_rows(rows, n_samples, packed=packed)
         self.means: list[float] = (sums / (n_samples << shift)).tolist()
         self.binary = packed or values.dtype.kind != "f"
+        self._n_samples = n_samples
+
+    def judged(
+        self, row: int, number: int, nats_of: Callable[[int], float]
+    ) -> tuple[float, float, float]:
+        """The mean of a row, query `number`, and its limits at the nats of that."""
+        mean, m, nats = self.means[row], self._n_samples, nats_of(number)
+        if self.binary:
+            return mean, *binomial_interval(round(mean * m), m, nats)
+        return mean, *kl_interval(mean, m, nats)

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
-    from radabound_fast.guards.declared.answers import (
-        DeclaredSearchAnswer,
-        DeclaredSearchAnswers,
-    )
+    from radabound_fast.guards.declared.answers import DeclaredSearchAnswer, DeclaredSearchAnswers
     from radabound_fast.guards.declared.search import DeclaredSearch
 
 SHOWN = 10  # models in a table
@@ -304,9 +301,7 @@ class Report(SearchReport):
         if self.baseline is None:
             return text
         gain = self._compared(
-            best.to_dict(),
-            self.answers.terms.two_sided,
-            "fixed before any holdout score was seen",
+            best.to_dict(), self.answers.terms.two_sided, "fixed before any holdout score was seen"
         )
         return f"{text} {gain}"
 

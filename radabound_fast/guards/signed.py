@@ -75,7 +75,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
-        self._core = GuardCore(
+        self._core = self._shared = GuardCore(
             self._signs.store,
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
@@ -225,10 +225,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
             return self._answered_nothing(halted=False)
         found = self._core.adopt(
             lay_out(
-                *partial.sums,
-                n_rows=n_rows,
-                unit_shift=shift,
-                largest=int(partial.totals.max()),
+                *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
             ),
             partial.totals,
             may_be_real=not partial.binary,
@@ -382,11 +379,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         return self._core
 
     @property
-    def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        return self._core.halted
-
-    @property
     def n_answered(self) -> int:
         """Answers given so far."""
         return self._current.n_rows
@@ -488,10 +480,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
-
-    @property
-    def _shared(self) -> GuardCore:
-        return self._core
 
     def _parameters(self) -> dict[str, Any]:
         return {

@@ -226,10 +226,7 @@ def _apart(output: Any, n_others: int, guesses: bool) -> tuple[Any, tuple[float,
 
 
 def _ended(
-    guard: AnyGuard,
-    trial: Trial,
-    spent: HoldoutExhausted | None = None,
-    guess: float | None = None,
+    guard: AnyGuard, trial: Trial, spent: HoldoutExhausted | None = None, guess: float | None = None
 ) -> Exception:
     """What ends a trial that is not answered."""
     if guard.n_answered == 0:

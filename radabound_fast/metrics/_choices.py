@@ -196,10 +196,7 @@ _SYNONYMS = {
 def as_choice(metric: Any) -> MetricChoice:
     """The metric that a name or an object stands for.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Neither is it, or it is the name of a metric that needs an option.
+    TypeError, ValueError: neither is it, or it is the name of a metric that needs an option.
     """
     if isinstance(metric, MetricChoice):
         return metric
@@ -211,10 +208,8 @@ def as_choice(metric: Any) -> MetricChoice:
 def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
     """The metric of a name, with options by name.
 
-    Raises
-    ------
-    TypeError, ValueError
-        No such metric, an option that it does not have, or one missing that it needs.
+    TypeError, ValueError: no such metric, an option that it does not have, or one missing that it
+    needs.
     """
     try:
         name = check_choice(METRICS, metric=metric)

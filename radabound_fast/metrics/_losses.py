@@ -75,13 +75,8 @@ def negative_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, 
 def mean_gain(before: Array, losses: Array, span: float, nats: float) -> tuple[float, float, float]:
     """How much lower the mean of the second losses is, and the limits of that.
 
-    Parameters
-    ----------
-    before, losses : ndarray of float64, shape (n_samples,)
-    span : float
-        The largest loss less the smallest.
-    nats : float
-        Each limit is wrong with probability at most exp(-nats).
+    `span` is the largest loss less the smallest; each limit is wrong with probability at most
+    exp(-nats).
     """
     less = before - losses
     low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)

@@ -40,18 +40,9 @@ Array = NDArray[Any]
 
 
 class Truth:
-    """The labels of a holdout as its metric wants them.
+    """The labels of a holdout as its metric wants them, and how its rows count.
 
-    Parameters
-    ----------
-    labels : Labels
-    metric : MetricChoice
-    weighting : Weighting, optional
-
-    Raises
-    ------
-    TypeError, ValueError
-        Labels that the metric cannot judge by, or options that do not fit them.
+    TypeError, ValueError: labels that the metric cannot judge by, or options that do not fit them.
     """
 
     def __init__(
@@ -82,17 +73,9 @@ class Truth:
     def beside(self, baseline: Any, n_folds: int | None) -> Truth:
         """Return these labels for a search with a baseline, or with cross-validated predictions.
 
-        Parameters
-        ----------
-        baseline : array_like, shape (n_samples,), or None
-            Predictions of a model that was fixed before any score was seen.
-        n_folds : int or None
-            Folds of the cross-validation.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The metric has no such gains or no such intervals, or they are not predictions.
+        `baseline` are predictions, shape (n_samples,), of a model that was fixed before any score
+        was seen.  TypeError, ValueError: the metric has no such gains or no such intervals, or they
+        are not predictions.
         """
         if baseline is None and n_folds is None:
             return self

@@ -130,28 +130,14 @@ class Labels:
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.
 
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,) or (k, n_samples)
-            Predicted classes.
-        ndim : {1, 2}
-            Dimensions.
+        Predicted classes have shape (n_samples,) or (k, n_samples), as `ndim` says.  The values are
+        `y_pred` itself if the packers can compare it, and the first that is no class is then found
+        when it is packed; else they are codes of classes, all of them checked.  The `LabelRow` is
+        of their dtype.
 
-        Returns
-        -------
-        values : ndarray
-            `y_pred` itself if the packers can compare it; the first value that is no class is
-            then found when it is packed.  Else codes of classes, all of them checked.
-        labels : LabelRow
-            Of the dtype of `values`.
-
-        Raises
-        ------
-        TypeError
-            Numbers against strings or strings against numbers; complex, dates.
-        ValueError
-            Wrong length or dimensions, ragged, masked or missing values, or a prediction that
-            is no class.
+        TypeError: numbers against strings or strings against numbers; complex, dates.  ValueError:
+        wrong length or dimensions, ragged, masked or missing values, or a prediction that is no
+        class.
         """
         row = self.rows.find(y_pred, ndim)
         if row is not None:
@@ -172,12 +158,9 @@ class Labels:
             return False
 
     def codes_of(self, y_pred: Any, ndim: int = 1) -> NDArray[Any]:
-        """The place of every prediction in `classes`; parameters and errors are those of `match`.
+        """The place of every prediction in `classes`, of an unsigned dtype and in the same shape.
 
-        Returns
-        -------
-        ndarray of an unsigned dtype
-            Of the shape of `y_pred`.
+        Parameters and errors are those of `match`.
         """
         return self._as_codes(self._checked(y_pred, ndim))
 

@@ -68,31 +68,14 @@ def pack_losses(losses: Any) -> PackedLosses:
 def as_values(
     losses: Any, n_samples: int | None = None, ndim: int | None = 1, name: str = "losses"
 ) -> NDArray[Any]:
-    """Losses as an ndarray that the packers read, without a copy where there is none to make.
+    """Losses as the kernels read them, shape (n_samples,) or (k, n_samples), of any real dtype.
 
-    Parameters
-    ----------
-    losses : array_like
-        Anything that NumPy, Arrow or DLPack make an array of; Series go by position.
-    n_samples : int, optional
-        Length of the last axis; None: any but 0.
-    ndim : {1, 2}, optional
-        Dimensions; None: one or two.
-    name : str
-        What messages call it.
+    `n_samples` and `ndim` are what the last axis and the dimensions must be; None: any but 0, and
+    one or two.  The result is of bool, an integer or a float dtype, with its contents not yet
+    looked at, except that longdouble is rounded to multiples of 2**-24 here.
 
-    Returns
-    -------
-    ndarray
-        Of bool, an integer or a float dtype, with its contents not yet looked at, except that
-        longdouble is rounded to multiples of 2**-24 here.
-
-    Raises
-    ------
-    TypeError
-        No real numbers: complex, datetime, strings, objects.
-    ValueError
-        Wrong length or dimensions, empty, ragged, masked or missing values.
+    TypeError: no real numbers: complex, datetime, strings, objects.  ValueError: wrong length or
+    dimensions, empty, ragged, masked or missing values.
     """
     values = as_array(losses, name)
     check_shape(values, n_samples, ndim, name)
@@ -108,28 +91,13 @@ def as_values(
 def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
     """Packed losses as the kernels read them: words side by side in each row.
 
-    Parameters
-    ----------
-    words : array_like
-        uint64, shape (..., ceil(n_samples / 64)), lowest bit first.  Or an Arrow column of bools.
-        No bytes: ``numpy.packbits`` puts the first sample into the highest bit of one unless it
-        is told otherwise, and where m is a multiple of 8 nothing would show it.
-    n_samples : int
-        Losses a row.
-    ndim : {1, 2}, optional
-        Dimensions; None: one or two.
+    `words` are uint64, shape (..., ceil(n_samples / 64)), lowest bit first, or an Arrow column of
+    bools; they are returned themselves where rows are contiguous and in native byte order.  Bytes
+    are refused: ``numpy.packbits`` puts the first sample into the highest bit of one unless it is
+    told otherwise, and where m is a multiple of 8 nothing would show it.
 
-    Returns
-    -------
-    ndarray of uint64
-        `words` itself where its rows are contiguous and in native byte order.
-
-    Raises
-    ------
-    TypeError
-        Not uint64.
-    ValueError
-        Wrong length or dimensions, or a bit past n_samples is set.
+    TypeError: not uint64.  ValueError: wrong length or dimensions (`ndim`; None: one or two), or a
+    bit past n_samples is set.
     """
     array = unchecked_words(words, n_samples, ndim)
     used = n_samples % 64

@@ -110,18 +110,9 @@ class Part:
     def take(self, values: Any, ndim: int, name: str) -> Any:
         """Return the values of these rows, given those of all rows, or of these alone.
 
-        Parameters
-        ----------
-        values : array_like, shape (n_samples,) or (k, n_samples), may have one more axis; packed
-        ndim : {1, 2}
-            Whether the first axis, or the second, goes over the rows.
-        name : str
-            What messages call them.
-
-        Raises
-        ------
-        ValueError
-            Neither so many values as there are rows, nor as there are in this part.
+        `values`, or packed losses, have shape (n_samples,) or (k, n_samples), as `ndim` says, and
+        may have one more axis; messages call them `name`.  ValueError: neither so many as there are
+        rows, nor as there are in this part.
         """
         if not self.is_of_all(values, ndim, name):
             return values

@@ -81,10 +81,7 @@ class StudentisedSums:
     def extremes(self, baseline: Floats | None = None) -> StudentisedExtremes:
         """Return extremes of no rows yet.
 
-        Parameters
-        ----------
-        baseline : ndarray of float64, shape (n_lanes,), optional
-            The baseline's `signed_sums`.
+        `baseline` is a baseline's `signed_sums`, float64 (n_lanes,).
         """
         offsets = np.zeros_like(self._sign_sums) if baseline is None else baseline
         return StudentisedExtremes(self.signs.n_vectors, offsets)
@@ -97,14 +94,9 @@ class StudentisedSums:
     ) -> None:
         """Take rows of losses in; the sums are made once for one or two extremes.
 
-        Parameters
-        ----------
-        rows : ndarray, uint64 of shape (k, n_words) or float32 of shape (k, n_samples)
-            Packed losses, or losses that are multiples of 2**-24 in [0, 1].
-        into : sequence of one or two tuples (extremes, means, scales)
-            mu and r of each row, float64 of shape (k,); a scale of 0 leaves a row out.
-        n_threads : int
-            Threads at most.
+        `rows` are packed losses, uint64 (k, n_words), or losses that are multiples of 2**-24 in [0,
+        1], float32 (k, n_samples).  `into` has a tuple (extremes, means, scales) for each: mu and r
+        of each row, float64 (k,); a scale of 0 leaves a row out.
         """
         ways = []
         for extremes, means, scales in into:

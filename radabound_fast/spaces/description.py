@@ -18,10 +18,7 @@ from radabound_fast.spaces.values import values_from
 def from_description(description: dict[str, Any]) -> Space:
     """The space whose `Space.describe` returned this description.
 
-    Raises
-    ------
-    ValueError
-        Only the user's own code can make this space: pass the space itself.
+    ValueError: only the user's own code can make this space: pass the space itself.
     """
     fields = dict(description)
     kind = fields.pop("kind")

@@ -12,10 +12,7 @@ from radabound_fast.spaces.space import Found, Space
 class NamedKeys(Space):
     """A space of so many configurations, known by names that nobody has to list beforehand.
 
-    Parameters
-    ----------
-    size : int
-        How many configurations were declared.  That there are no more names whoever asks sees to.
+    That there are no more names than `size` whoever asks sees to.
     """
 
     def __init__(self, size: int) -> None:

@@ -24,10 +24,7 @@ _NUMBER, _ABSENT, _UNKNOWN = -1, -2, -3
 class Points:
     """Finds the nearest of some points; see `Choice.nearest` for the distance.
 
-    Parameters
-    ----------
-    points : list
-        Mappings, or nested mappings and lists; at least one.
+    There is at least one point; they are mappings, or nested mappings and lists.
     """
 
     def __init__(self, points: list[Any]) -> None:
@@ -43,10 +40,8 @@ class Points:
     def nearest(self, key: Any) -> int:
         """The place of the nearest point, the first of equals.
 
-        Raises
-        ------
-        TypeError, ValueError
-            The key has other parameters than the points, or a number that is not finite.
+        TypeError, ValueError: the key has other parameters than the points, or a number that is not
+        finite.
         """
         parameters = dict(_parameters(key))
         known = parameters.keys() & self._columns.keys()

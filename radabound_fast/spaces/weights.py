@@ -31,10 +31,7 @@ class AcceptedWeights:
     def add(self, code: Hashable, nats: float, key: Any) -> float:
         """Return the nats of a key: those that it was accepted with first.
 
-        Raises
-        ------
-        ValueError
-            With this key the weights would sum to more than 1.
+        ValueError: with this key the weights would sum to more than 1.
         """
         with _adding:
             if code not in self._nats:

@@ -10,13 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import (
-    check_bool,
-    check_choice,
-    check_count,
-    check_delta,
-    check_real,
-)
+from radabound_fast._checks import check_bool, check_choice, check_count, check_delta, check_real
 from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
 from radabound_fast.guards.gate.history import VERDICTS
 from radabound_fast.guards.release import described, release_from
