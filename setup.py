@@ -1,18 +1,21 @@
 """The C sources, compiled once, and the Cython modules of radabound_fast/_kernels on them."""
 
+import gzip
 import os
 import shutil
 import sys
+import tarfile
 from glob import glob
 
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_clib import build_clib
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains")
+MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits")
 FOLDER = "radabound_fast/_kernels"
 C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
 HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))
@@ -65,8 +68,33 @@ class BuildExt(build_ext):
         super().run()
 
 
+class Sdist(sdist):
+    """Writes the same octets for the same files, whoever makes it, where and when."""
+
+    def make_archive(self, base_name: str, *_: object, base_dir: str, **__: object) -> str:
+        # without one the first second that a zip archive can hold, which a wheel is
+        second = int(os.environ.get("SOURCE_DATE_EPOCH", 315_532_800))
+
+        def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mtime = second
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            return member
+
+        name = f"{base_name}.tar.gz"
+        self.mkpath(self.dist_dir)
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=second) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            archive.add(base_dir, filter=anonymous)
+        return name
+
+
 setup(
-    cmdclass={"build_clib": BuildLibrary, "build_ext": BuildExt},
+    cmdclass={"build_clib": BuildLibrary, "build_ext": BuildExt, "sdist": Sdist},
     libraries=[
         (
             "radabound_kernels",

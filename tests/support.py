@@ -88,10 +88,11 @@ def search_of(
     baseline: Any = None,
     allow_reruns: bool = False,
     two_sided: bool = True,
-    n_folds: int | None = None,
     **measured: Any,
 ) -> DeclaredSearch:
     """A search on labels; other arguments are those of `holdout_of`."""
+    own = ("n_folds", "n_best", "release")
+    options = {name: measured.pop(name) for name in own if name in measured}
     return DeclaredSearch(
         holdout_of(y_true, **measured),
         space,
@@ -99,7 +100,7 @@ def search_of(
         baseline=baseline,
         allow_reruns=allow_reruns,
         two_sided=two_sided,
-        n_folds=n_folds,
+        **options,
     )
 
 

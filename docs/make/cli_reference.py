@@ -15,8 +15,8 @@ from marked import fill
 
 PAGE = Path(__file__).parents[1] / "reference" / "cli.md"
 COMMANDS = (
-    "plan", "audit", "confirm", "gate", "report", "serve", "edge", "demo", "reproduce", "info",
-    "completion",
+    "plan", "audit", "confirm", "gate", "report", "serve", "backup", "edge", "demo", "reproduce",
+    "info", "completion",
 )  # fmt: skip
 EDGE = ("new-state", "show", "header", "intervals")
 LINES = {

@@ -137,7 +137,7 @@ def union_misses(paths: list[Path], m: int, delta: float) -> Iterator[tuple[str,
     """Runs in which some query is outside its interval; the bounds need no signs."""
     means = np.array([path.means for path in paths])
     truths = np.array([path.truths for path in paths])
-    # b >= kl(mean, truth) is that the truth is within [kl_minus, kl_plus]
+    # b >= kl(mean, truth) is that the truth is within the interval
     divergence = rel_entr(means, truths) + rel_entr(1 - means, 1 - truths)
     queries = range(1, means.shape[1] + 1)
     for name, most in (("union, flat weights", len(queries)), ("union, 1/(k(k+1))", None)):

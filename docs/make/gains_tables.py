@@ -20,7 +20,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.signal import fftconvolve
 from scipy.special import gammaln, ndtri_exp, xlogy
 
-from radabound_fast.bounds import kl_plus, paired_interval
+from radabound_fast.bounds import kl_interval, paired_interval
 
 PAGE = Path(__file__).parents[1] / "evidence" / "gains.md"
 NATS = (3.0, 5.3, 10.0, 17.0, 40.0)
@@ -40,7 +40,7 @@ def chernoff(n_plus: int, n_minus: int, m: int, nats: float) -> float:
     least D with ``sup over b >= 0 of b mean - ln(1 - s + s cosh b + D sinh b) <= L/m``.
     """
     budget, mean = (nats + math.log(1.5)) / m, (n_plus - n_minus) / m
-    share = kl_plus((n_plus + n_minus) / m, budget)
+    share = kl_interval((n_plus + n_minus) / m, 1, budget)[1]
 
     def left(gain: float) -> float:
         def exponent(bet: float) -> float:

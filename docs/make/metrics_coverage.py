@@ -61,7 +61,7 @@ def misses(name: str, m: int, rng: np.random.Generator, climbs: bool = True) -> 
     If it does not climb, whether that of one key at a fixed model does.
     """
     columns, y_true = rng.normal(size=(m, N_BITS)), (rng.random(m) < P).astype(int)
-    if METRICS[name].given == "the labels":
+    if METRICS[name].conditional_on == "the labels":
         y_true[:2] = 0, 1  # which these need; known beforehand
     row = METRICS[name]
     sign = 1 if row.greater_is_better else -1

@@ -49,7 +49,7 @@ def line(row: Metric) -> str:
         search = DeclaredSearch(holdout, size, delta=DELTA)
         answers.append(search.query(says[row.takes], key=0))
     widths = " | ".join(f"{answer.half_width:.3f}" for answer in answers)
-    given = f"given {row.given}" if row.given else "–"
+    given = f"given {row.conditional_on}" if row.conditional_on else "–"
     theorem = row.theorem.replace("Result", "[Result").replace(
         ":", "](../explanation/theory.md):", 1
     )

@@ -220,8 +220,9 @@ def fixed_sequence() -> Iterator[Number]:
     )
     width = bounds.low_error_half_width(0.0, 0.5, M, 256, 0.6 * DELTA)
     yield Number("low error at 3/5 of delta", "0.0259", width)
-    yield Number("kl_plus(.02, .004)", "0.0352", bounds.kl_plus(0.02, 0.004))
-    yield Number("kl_minus(.02, .004)", "0.0099", bounds.kl_minus(0.02, 0.004))
+    low, high = bounds.kl_interval(0.02, 1, 0.004)
+    yield Number("kl+(.02, .004)", "0.0352", high)
+    yield Number("kl-(.02, .004)", "0.0099", low)
     yield Number("Hoeffding, b = .004", "0.0447", math.sqrt(0.004 / 2))
 
 

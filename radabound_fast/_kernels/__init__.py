@@ -7,8 +7,7 @@
 `guard`        signed sums of rows through a guard's state, behind its gate, and the answers
 `studentised`  the extremes of studentised sums, for pools of models
 `search`       what a declared search stores of its queries, and the binomial tails of its limits
-`limits`       confidence limits that are a root of a capital
-`gains`        confidence limits of gains, by exact probabilities
+`limits`       confidence limits that are a root of a capital, and those of gains
 =============  ===================================================================================
 
 Calls go downwards only: `guard` and `studentised` use `scratch` and `rows`, `guard` and `search`

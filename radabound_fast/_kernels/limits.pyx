@@ -1,13 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""Confidence limits that are a root of a capital: what is bet, and where the capital is reached."""
+"""Confidence limits: where the capital of bets is reached, and of gains by exact probabilities."""
 
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport ceil, exp, expm1, fabs, log, log1p, sqrt
-from libc.stddef cimport ptrdiff_t
+from libc.math cimport ceil, exp, expm1, fabs, isnan, log, log1p, sqrt
+from libc.stddef cimport ptrdiff_t, size_t
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free
 
 cnp.import_array()
 
@@ -303,3 +305,41 @@ def weighted_limits(double mean, weights, counts, double nats):
         low = weighted_lower(&s, mean, nats, squares, largest)
         high = 1.0 - weighted_lower(&s, 1.0 - mean, nats, squares, largest)
     return low, max(mean, high)
+
+
+# ---- gains, by exact probabilities: src/gains ----------------------------------------------------
+
+cdef extern from "kernels/cpu.h":  # which refuses a build that cannot see nan
+    pass
+
+
+cdef extern from "gains/gains.h" nogil:
+    struct gain_memory:
+        int64_t *least
+        size_t capacity
+    double gain_limit(double n_plus, double n_minus, double m, double nats, gain_memory *)
+
+
+def gain_limits(cases, double m):
+    """Lower limits of p - q of m rows, float64 (n,): see src/gains/gains.h.
+
+    `cases`, float64 (n, 3), are the counts of +1 and of -1, and the nats, from ln 4 to 300, of each.
+    """
+    cdef cnp.ndarray rows = np.ascontiguousarray(cases, np.float64)
+    if rows.ndim != 2 or cnp.PyArray_DIM(rows, 1) != 3:
+        raise ValueError(f"cases must have 3 columns, got shape {np.shape(cases)}")
+    cdef ptrdiff_t n = cnp.PyArray_DIM(rows, 0), i
+    cdef cnp.ndarray limits = np.empty(n)
+    cdef const double *case = <const double *>cnp.PyArray_DATA(rows)
+    cdef double *found = <double *>cnp.PyArray_DATA(limits)
+    cdef gain_memory memory
+    memory.least, memory.capacity = NULL, 0
+    with nogil:
+        for i in range(n):
+            found[i] = gain_limit(case[3 * i], case[3 * i + 1], m, case[3 * i + 2], &memory)
+            if isnan(found[i]):
+                break
+        free(memory.least)
+    if n > 0 and isnan(found[i]):
+        raise MemoryError
+    return limits

@@ -39,11 +39,7 @@ from .asymptotic import (
     asymptotic_mean_interval,
 )
 from .betting import betting_interval, betting_p_value
-from .binomial import (
-    binomial_free,
-    binomial_interval,
-    binomial_queries,
-)
+from .binomial import binomial_interval, binomial_queries
 from .bound import Bound
 from .conditional import (
     auc_blocks,
@@ -55,23 +51,14 @@ from .conditional import (
     weighted_interval,
 )
 from .confirmation import confirmation_nats
-from .fixed import (
-    mcdiarmid_excess,
-    symmetrised_excess,
-    symmetrised_log_tail,
-)
+from .fixed import mcdiarmid_excess, symmetrised_excess, symmetrised_log_tail
 from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
 from .histories import gain_needed, history_nats
-from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
+from .kl import kl_interval, kl_tolerance
 from .paired import paired_interval
-from .paper import (
-    rademacher_log_tail,
-)
-from .selfbounding import (
-    low_error_budget,
-    low_error_half_width,
-)
+from .paper import rademacher_log_tail
+from .selfbounding import low_error_budget, low_error_half_width
 from .table import BOUNDS, PAPER_BOUNDS
 from .union import dyadic_code, union_half_width, union_queries
 from .weighted import weighted_half_width
@@ -90,7 +77,6 @@ __all__ = [
     "balanced_interval",
     "betting_interval",
     "betting_p_value",
-    "binomial_free",
     "binomial_interval",
     "binomial_queries",
     "code_width",
@@ -102,10 +88,7 @@ __all__ = [
     "gain_needed",
     "guess_and_check_code",
     "history_nats",
-    "kl_free",
     "kl_interval",
-    "kl_minus",
-    "kl_plus",
     "kl_tolerance",
     "ladder_half_width",
     "ladder_transcript_half_width",

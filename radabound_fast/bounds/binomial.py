@@ -80,27 +80,12 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
 def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     """The counts whose whole interval is within epsilon: to ``low``, and from ``m - low``.
 
-    Parameters
-    ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    epsilon : float
-        The error tolerated, in (0, 1).
-    nats : float
-        What `binomial_interval` is called with, at least 0.
+    Returns low: below m/2, or m where every count will do, or -1 where none will.  `nats` are those
+    that `binomial_interval` is called with.
 
-    Returns
-    -------
-    int
-        The low of the formula: below m/2, or m where every count will do, or -1 where none will.
+    It rests on the shape that `binomial_queries` finds its maximum by.  Where that is not proved,
+    the first 4096 counts are tried one by one, and beyond these `kl_free` decides.
 
-    Notes
-    -----
-    It rests on the shape that `binomial_queries` finds its maximum by.  Where that is not
-    proved, the first 4096 counts are tried one by one, and beyond these `kl_free` decides.
-
-    Examples
-    --------
     >>> binomial_free(4000, 0.02, 16.0), binomial_free(4000, 0.02, 17.0)
     (198, 180)
     """

@@ -106,21 +106,8 @@ class Bound(ABC):
     ) -> float:
         """The largest complexity that `admits` accepts, to rounding; it accepts the one returned.
 
-        Parameters
-        ----------
-        n_samples, n_vectors : int
-            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-        epsilon, delta : float
-            The error tolerated and the probability of failure, both in (0, 1).
-        largest_mean : float
-            The largest mean loss so far, in [0, 1].
-        two_sided : bool, optional
-            One of `sides`; by default the first.
-
-        Returns
-        -------
-        float
-            In units of loss; negative if complexity 0 is too large already.
+        The arguments are those of `admits`.  It is in units of loss, and negative if complexity 0
+        is too large already.
         """
         sided = self._sides(two_sided)
         case = Case(n_samples, n_vectors, epsilon, delta, sided, largest_mean)
@@ -137,18 +124,7 @@ class Bound(ABC):
     ) -> Free | None:
         """What is answered without signs, or None where the row has no such part.
 
-        Parameters
-        ----------
-        n_samples : int
-            m held-out samples (1 to 2^40).
-        epsilon, delta : float
-            The error tolerated and the probability of failure, both in (0, 1).
-        max_queries : int, optional
-            The number of queries that share half of it alike; see `union_free`.
-
-        Returns
-        -------
-        Free or None
+        The arguments are those of `union_free`, and `delta` that of the row.
         """
         return None
 
@@ -194,22 +170,8 @@ class Bound(ABC):
     ) -> str:
         """What is guaranteed in this configuration, and what is not, in a few sentences.
 
-        Parameters
-        ----------
-        n_samples, n_vectors : int
-            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-        epsilon, delta : float
-            The error tolerated and the probability of failure, both in (0, 1).
-        estimator : str, optional
-            One of `estimators`; by default the first.
-        two_sided : bool, optional
-            One of `sides`; by default the first.
-        max_queries : int, optional
-            As in `free`.
-
-        Returns
-        -------
-        str
+        `estimator` is one of `estimators`, by default the first; the others are as for `admits`,
+        and `max_queries` as for `free`.
         """
         estimator = self.estimators[0] if estimator is None else estimator
         check_choice(self.estimators, estimator=estimator)

@@ -49,10 +49,10 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     >>> [round(history_nats([b, 31 - b], n_candidates=32), 4) for b in (0, 1, 4)]
     [6.9315, 10.3655, 17.2881]
     """
-    told = [check_integer(counts=count) for count in counts]
-    if not told or min(told) < 0:
+    numbers = [check_integer(counts=count) for count in counts]
+    if not numbers or min(numbers) < 0:
         raise ValueError(f"counts must be one number a verdict, at least 0, got {counts!r}")
-    candidate, k = sum(told) + 1, len(told)
+    candidate, k = sum(numbers) + 1, len(numbers)
     if n_candidates is None:
         nats = math.log(candidate) + math.log(candidate + 1)
     elif candidate > check_count(n_candidates=n_candidates):
@@ -60,7 +60,7 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     else:
         nats = math.log(n_candidates)
     history = math.lgamma(candidate + k - 1) - math.lgamma(k)
-    return nats + history - sum(math.lgamma(count + 1) for count in told)
+    return nats + history - sum(math.lgamma(count + 1) for count in numbers)
 
 
 def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: float = 0.0) -> float:

@@ -1,10 +1,10 @@
 """Confidence limits of a mean by the relative entropy of two coins.
 
 ``kl(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))``.  The expectation of one function with losses in
-[0, 1] lies above ``kl_plus(mean, b)`` with probability at most ``exp(-m b)`` over m independent
-samples, at any m, and so it does below ``kl_minus(mean, b)`` (Chernoff; Fact D of
-``docs/explanation/theory.md``).  Limits are rounded outwards, never nearer to the mean than the
-exact ones.
+[0, 1] lies above ``kl+(p, b) = max{q >= p : kl(p, q) <= b}`` of the mean p of m independent samples
+with probability at most ``exp(-m b)``, at any m, and so it does below ``kl-(p, b)``, the least such
+q (Chernoff; Fact D of ``docs/explanation/theory.md``).  Limits are rounded outwards, never nearer
+to the mean than the exact ones.
 """
 
 from __future__ import annotations
@@ -12,63 +12,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._checks import check_fraction, check_n_samples, check_probability, check_real
+from .._checks import check_n_samples, check_probability, check_real
 from ._arguments import check_fractions, check_nats, check_not_negative
-from ._limits import OUT, TINY, at_least, between, functions_for, high, limits, low
+from ._limits import OUT, TINY, at_least, between, functions_for, limits
 from ._roots import bisect, root
 
 
-def kl_plus(mean: float, budget: float) -> float:
-    """Upper confidence limit of an expectation: ``max{q >= p : kl(p, q) <= b}``.
-
-    Parameters
-    ----------
-    mean : float
-        The p of the formula: the observed mean, in [0, 1].
-    budget : float
-        The b of the formula, at least 0, in nats a sample.
-
-    Returns
-    -------
-    float
-        In ``[mean, 1]``.  Never above ``mean + sqrt(b / 2)``, which is Hoeffding's limit, but for
-        rounding.
-
-    Examples
-    --------
-    >>> round(kl_plus(0.02, 0.004), 10)
-    0.0351713082
-    """
-    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    return float(high(p, kl_drop(1.0 - p, p, b)))
-
-
-def kl_minus(mean: float, budget: float) -> float:
-    """Lower confidence limit of an expectation: ``min{q <= p : kl(p, q) <= b}``.
-
-    Parameters
-    ----------
-    mean : float
-        The p of the formula, in [0, 1].
-    budget : float
-        The b of the formula, at least 0, in nats a sample.
-
-    Returns
-    -------
-    float
-        In ``[0, mean]``.  Never below ``mean - sqrt(b / 2)``, but for rounding.
-
-    Examples
-    --------
-    >>> round(kl_minus(0.02, 0.004), 10)
-    0.0099152029
-    """
-    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    return float(low(p, kl_drop(p, 1.0 - p, b)))
-
-
 def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
-    """Confidence intervals ``[kl_minus(mean, nats / m), kl_plus(mean, nats / m)]`` for many means.
+    """Confidence intervals ``[kl-(mean, nats / m), kl+(mean, nats / m)]`` for many means.
 
     With ``nats = ln(2 / (w delta))`` the expectation of one function fixed in advance, with
     values in [0, 1], is outside with probability at most ``w delta``.
@@ -85,7 +36,8 @@ def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     Returns
     -------
     lows, highs : float or ndarray of float64
-        In units of loss, in [0, 1], around the means.
+        In units of loss, in [0, 1], around the means; but for rounding no further from them than
+        Hoeffding's ``sqrt(nats / (2 m))``.
 
     Examples
     --------
@@ -105,7 +57,7 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     """How far a mean may lie from an answer so that its whole interval is within epsilon of it.
 
     The largest tau such that every mean in [0, 1] within tau of the answer v has its whole
-    interval ``[kl_minus(mean, b), kl_plus(mean, b)]`` in ``[v - epsilon, v + epsilon]``.
+    interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``.
 
     Parameters
     ----------
@@ -139,27 +91,13 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
 def kl_free(epsilon: float, budget: float) -> float:
     """The means whose whole interval is within epsilon: ``[0, low]`` and ``[1 - low, 1]``.
 
-    Parameters
-    ----------
-    epsilon : float
-        The error tolerated, in (0, 1).
-    budget : float
-        The b of the interval ``[kl_minus(mean, b), kl_plus(mean, b)]``, at least 0, in nats a
-        sample.
+    Returns low: in [0, 0.5), 0.5 where every mean will do, or -1 where none will.  `budget` is the
+    b of the interval ``[kl-(mean, b), kl+(mean, b)]``, at least 0, in nats a sample.
 
-    Returns
-    -------
-    float
-        The low of the formula: in [0, 0.5), 0.5 where every mean will do, or -1 where none will.
+    Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a convex
+    function of p with its minimum below 1/2; above 1/2, in mirror image.  If that minimum is below
+    b, the few means around 1/2 that may still pass are left out.
 
-    Notes
-    -----
-    Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a
-    convex function of p with its minimum below 1/2; above 1/2, in mirror image.  If that
-    minimum is below b, the few means around 1/2 that may still pass are left out.
-
-    Examples
-    --------
     >>> round(kl_free(0.02, 0.004), 4), kl_free(0.05, 0.004)
     (0.0399, 0.5)
     """
@@ -175,19 +113,15 @@ def kl_free(epsilon: float, budget: float) -> float:
         return epsilon / (q * (1.0 - q)) - math.log1p(epsilon / p) + math.log1p(-epsilon / (1 - p))
 
     worst = bisect(lambda p: slope(p) > 0.0, 0.0, min(0.5, 1.0 - epsilon))
-    if _excess(worst, epsilon) >= b:
+    if divergence(worst, worst + epsilon, epsilon) >= b:
         return 0.5
-    return bisect(lambda p: _excess(p, epsilon) < b, 0.0, worst)
+    return bisect(lambda p: divergence(p, p + epsilon, epsilon) < b, 0.0, worst)
 
 
-def divergence(p: float, q: float) -> float:
-    """``kl(p, q)`` for 0 < q < 1, precise where q is near p."""
-    return _term(p, q, q - p) + _term(1.0 - p, 1.0 - q, p - q)
-
-
-def _excess(p: float, epsilon: float) -> float:
-    """``kl(p, p + epsilon)``, precise where epsilon is small."""
-    return _term(p, p + epsilon, epsilon) + _term(1.0 - p, 1.0 - p - epsilon, -epsilon)
+def divergence(p: float, q: float, step: float | None = None) -> float:
+    """``kl(p, q)`` for 0 < q < 1, precise where q = p + step is near p."""
+    step = q - p if step is None else step
+    return _term(p, q, step) + _term(1.0 - p, 1.0 - q, -step)
 
 
 def _term(p: float, q: float, step: float) -> float:
@@ -198,7 +132,7 @@ def _term(p: float, q: float, step: float) -> float:
 
 
 def _room_below(v: float, q: float, b: float) -> float:
-    """The largest tau with ``kl_plus(v + tau, b) <= q``, infinite where every mean will do."""
+    """The largest tau with ``kl+(v + tau, b) <= q``, infinite where every mean will do."""
     if q >= 1.0:
         return math.inf
     if q <= 0.0 or -math.log1p(-q) < b:

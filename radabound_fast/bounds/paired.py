@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import check_n_samples
-from .._kernels.gains import gain_limits
+from .._kernels.limits import gain_limits
 from ._arguments import check_counts, check_nats
 from .binomial import binomial_interval
 

@@ -13,7 +13,7 @@ import math
 
 from .._checks import check_fraction, check_n_samples, check_n_vectors, check_probability
 from ._arguments import check_not_negative
-from .kl import kl_plus
+from .kl import kl_interval
 
 # Shares of delta.  The first covers the deviation of the means, d1 for each side; the second
 # the lower tail of the estimate, d2, one event for both sides; the third the largest mean, d3.
@@ -26,9 +26,9 @@ def low_error_half_width(
     """Simultaneous half-width for a class fixed in advance whose means are all small.
 
     The last term of `weighted_half_width` at equal weights, sqrt(L/(2m)), becomes
-    ``min{sqrt(L/(2m)), sqrt(2 L (s2 + 2 r) / m) + L / (3m)}`` with ``L = ln(1/d1)``,
-    ``U = kl_plus(largest mean, ln(1/d3)/m)`` and ``s2 = U (1 - U)`` for U < 1/2, else 1/4.  It
-    fails with probability ``2 d1 + d2 + d3``, shared .75, .23, .02.
+    ``min{sqrt(L/(2m)), sqrt(2 L (s2 + 2 r) / m) + L / (3m)}`` with ``L = ln(1/d1)``, U the upper
+    limit of `kl_interval` of the largest mean at ln(1/d3) nats, and ``s2 = U (1 - U)`` for U < 1/2,
+    else 1/4.  It fails with probability ``2 d1 + d2 + d3``, shared .75, .23, .02.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _terms(
     """m, l, ln(1/d1), a = ln(1/d2) / m, and s2, which limits every variance but for d3."""
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     delta, mean = check_probability(delta=delta), check_fraction(largest_mean=largest_mean)
-    limit = kl_plus(mean, -math.log(_SPLIT[2] * delta) / m)
+    limit = kl_interval(mean, 1, -math.log(_SPLIT[2] * delta) / m)[1]
     s2 = limit * (1.0 - limit) if limit < 0.5 else 0.25
     return m, n, -math.log(0.5 * _SPLIT[0] * delta), -math.log(_SPLIT[1] * delta) / m, s2
 

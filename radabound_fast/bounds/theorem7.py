@@ -29,12 +29,7 @@ class PaperBound(Bound):
     proved_up_to: Mapping[str, int]
 
     def __init__(
-        self,
-        name: str,
-        source: str,
-        log_tail: Tail,
-        excess: Tail,
-        proved_up_to: Mapping[str, int],
+        self, name: str, source: str, log_tail: Tail, excess: Tail, proved_up_to: Mapping[str, int]
     ) -> None:
         vars(self).update(name=name, source=source, log_tail=log_tail, excess=excess)
         vars(self)["proved_up_to"] = proved_up_to

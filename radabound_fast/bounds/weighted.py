@@ -95,8 +95,7 @@ class WeightedFree(Free):
         k = check_count(n_queries=n_queries + 1)
         if math.sqrt(0.5 * self.squares * self.nats(k)) > self.epsilon:
             return Stage(NO_END, -1, -1.0)
-        end = 2 ** k.bit_length() - 1
-        return Stage(min(end, self.n_flat) if k <= self.n_flat else end, -1, 0.5)
+        return Stage(self.last_alike(k), -1, 0.5)
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
         """Simultaneous confidence intervals of weighted means; `declared` makes no difference."""

@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | confirm | gate | report | plan | serve | edge | demo | ...
+"""The command ``radabound``: audit | confirm | gate | report | plan | serve | backup | edge | ...
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
+from radabound_fast.cli.backup import add_backup
 from radabound_fast.cli.completion import add_completion
 from radabound_fast.cli.confirm import add_confirm
 from radabound_fast.cli.demo import add_demo
@@ -35,7 +36,7 @@ from radabound_fast.cli.reproduce import add_reproduce
 from radabound_fast.cli.serve import add_serve
 
 COMMANDS = (
-    add_audit, add_confirm, add_gate, add_report, add_plan, add_serve,
+    add_audit, add_confirm, add_gate, add_report, add_plan, add_serve, add_backup,
     add_edge, add_demo, add_reproduce, add_info,
     add_completion,
 )  # fmt: skip

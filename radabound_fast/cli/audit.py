@@ -7,7 +7,6 @@ import contextlib
 import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -186,145 +185,257 @@ def add_audit(commands: Any) -> None:
 def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
     space = declared_space(args)
-    labels, rows, n_samples = _open_files(args)
-    tell = partial(_tell, args, rows, labels, n_samples)
-    with contextlib.ExitStack() as opened:
-        if args.pool:
-            return _audit_pool(args, rows, _pool(args, labels, n_samples), tell)
-        if args.confirm_share is not None:
-            return _audit_confirmed(args, rows, _confirmed(args, labels, rows, n_samples), tell)
-        if space is not None:
-            return _audit_search(args, rows, _search(args, space, labels, rows, n_samples), tell)
-        return _audit_guards(args, rows, _guards(args, labels, rows, n_samples, opened), tell)
+    audit = _Audit(args)
+    if args.pool:
+        return audit.of_pool()
+    if args.confirm_share is not None:
+        return audit.of_confirmed()
+    return audit.of_guards() if space is None else audit.of_search(space)
 
 
-def _guards(
-    args: argparse.Namespace,
-    labels: NDArray[Any] | None,
-    rows: FileRows,
-    n_samples: int,
-    opened: contextlib.ExitStack,
-) -> list[GuardReplay]:
-    """A guard a bound; one that is kept in a database is closed with `opened`."""
-    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
-    replays = []
-    for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
+class _Audit:
+    """The rows of one audit, the labels that they are for, or None, and m."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.labels, self.rows, self.n_samples = _open_files(args)
+        self.n_threads = 1 if args.threads is None else check_count(threads=args.threads)
+        self.packed = bool(args.packed)
+
+    def of_guards(self) -> int:
+        """Audit a fixed order by a guard for each bound."""
+        args = self.args
+        drawn = args.seed is None and args.state is None
+        seed = secrets.randbits(64) if drawn else args.seed
+        bounds = dict.fromkeys(args.bound or ["fixed-sequence"])
+        with contextlib.ExitStack() as opened:  # closes what is kept in a database
+            replays = [self._guard(bound, seed, opened) for bound in bounds]
+            self._replay(replays)
+            return self._tell_of_guards(replays, drawn)
+
+    def _guard(self, bound: str, seed: int | None, opened: contextlib.ExitStack) -> GuardReplay:
+        args, what = self.args, self.n_samples if self.labels is None else self._known()
         parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
         if bound not in PAPER_BOUNDS:  # which has one estimator
             parameters.pop("estimator", None)
-        if drawn is not None:
-            parameters["seed"] = drawn
-        what = n_samples if labels is None else _known(args, labels)
+        if seed is not None:
+            parameters["seed"] = seed
         if args.state is None:
             guard = guard_by_bound(bound, what, **parameters)
         else:
             guard = opened.enter_context(open_by_bound(bound, args.state, what, **parameters))
-        replays.append(
-            GuardReplay(
-                guard,
-                names=rows.names,
-                binary=labels is not None or rows.dtype.kind in "biu",
-                packed=bool(args.packed),
-                trace=bool(args.output or args.plot),
-                keep=bool(args.plot),
-                n_threads=_n_threads(args),
+        return GuardReplay(
+            guard,
+            names=self.rows.names,
+            binary=self.labels is not None or self.rows.dtype.kind in "biu",
+            packed=self.packed,
+            trace=bool(args.output or args.plot),
+            keep=bool(args.plot),
+            n_threads=self.n_threads,
+        )
+
+    def _tell_of_guards(self, replays: list[GuardReplay], drawn: bool) -> int:
+        args, guard = self.args, replays[0].guard
+        halted = any(each.halted for each in replays)
+
+        def body() -> str:
+            halt = "\nA bound that halted vouches neither for that query nor for any after it."
+            best = [f"\n{each.sentence}" for each in replays if each.sentence]
+            return "\n".join([table(replays), *[halt] * halted, *shortfalls(replays), *best])
+
+        def figure() -> Any:
+            from radabound_fast.plots import audit_figure
+
+            return audit_figure(
+                {each.guard.bound: each.complexities() for each in replays},
+                {each.guard.bound: each.guard.budget for each in replays},
+                {each.guard.bound: each.halting_query for each in replays},
+                without_signs={each.guard.bound: each.n_without_signs for each in replays},
             )
+
+        self._tell(
+            head=f"epsilon {args.epsilon:g}, {self._signs_of(guard, drawn)}",
+            notes=_notes_on(replays[0]),
+            body=body,
+            record=lambda: {
+                "epsilon": args.epsilon,
+                "n_vectors": guard.n_vectors,
+                "seed": guard.seed,
+                "seed_drawn": drawn,
+                "state": args.state,
+                "bounds": [record(each) for each in replays],
+            },
+            figure=figure,
         )
-    return replays
+        return HALTED if halted else OK
 
-
-def _n_threads(args: argparse.Namespace) -> int:
-    return 1 if args.threads is None else check_count(threads=args.threads)
-
-
-def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
-    """The labels; an error names their file."""
-    try:
-        return Labels(labels)
-    except ValueError as error:
-        raise ValueError(f"{' '.join(args.labels)}: {error}") from error
-
-
-def _judged(
-    args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int
-) -> tuple[Any, Any]:
-    """What a search or a pool judges, and its baseline."""
-    if labels is None:
-        return n_samples, None
-    _known(args, labels)
-    return judged(args, labels)
-
-
-def _search(
-    args: argparse.Namespace,
-    space: Space,
-    labels: NDArray[Any] | None,
-    rows: FileRows,
-    n_samples: int,
-) -> SearchReplay:
-    n_rows = rows.shape[0]
-    name = "--space-size" if args.space is None else "the number of configurations in --space"
-    keys: list[Any] | None = None if args.keys is None else read_keys(args.keys, n_rows)
-    if space.size is None:
-        raise ValueError("--space must hold a number of configurations, got a space without end")
-    if keys is None and n_rows > space.size:
-        raise ValueError(
-            f"{name} must be at least the number of rows, {n_rows:,}, got {space.size:,}: if a "
-            "configuration comes more than once, say with --keys which rows are of it"
+    def of_search(self, space: Space) -> int:
+        """Audit a search over a declared space."""
+        replayed = self._search(space)
+        self._replay([replayed])
+        size = counted(replayed.search.size or 0, "configuration")
+        return self._tell(
+            head=f"delta {self.args.delta:g}, a declared space of {size}",
+            notes=_notes_on(replayed) + ([f"Note: {replayed.note}."] if replayed.note else []),
+            body=lambda: replayed.sentence,
+            record=lambda: {"state": self.args.state, "search": replayed.record()},
+            figure=lambda: replayed.report.plot(),
         )
-    if keys is not None and args.space is None:
-        space = NamedKeys(space.size)
-    elif keys is not None:
-        keys = keys_in(space, args.keys, keys)
-    else:
-        space = as_space(space.size)  # a row is a configuration, and nobody knows which
-    what, baseline = _judged(args, labels, n_samples)
-    options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
-    if args.state is None:
-        search = DeclaredSearch(what, space, **options)
-    else:
-        search = DeclaredSearch.open(args.state, what, space, **options)
-    if isinstance(space, NamedKeys):
-        n_names = len({*(keys or ()), *search.answers.codes})
-        if n_names > space.size:
+
+    def _search(self, space: Space) -> SearchReplay:
+        args, n_rows = self.args, self.rows.shape[0]
+        name = "--space-size" if args.space is None else "the number of configurations in --space"
+        keys: list[Any] | None = None if args.keys is None else read_keys(args.keys, n_rows)
+        if space.size is None:
             raise ValueError(
-                f"--space-size must be at least the number of different keys, {n_names:,}, got "
-                f"{space.size:,}"
+                "--space must hold a number of configurations, got a space without end"
             )
-    packed, keep = bool(args.packed), bool(args.plot)
-    return SearchReplay(search, keys, names=rows.names, packed=packed, keep=keep)
+        if keys is None and n_rows > space.size:
+            raise ValueError(
+                f"{name} must be at least the number of rows, {n_rows:,}, got {space.size:,}: if a "
+                "configuration comes more than once, say with --keys which rows are of it"
+            )
+        if keys is not None and args.space is None:
+            space = NamedKeys(space.size)
+        elif keys is not None:
+            keys = keys_in(space, args.keys, keys)
+        else:
+            space = as_space(space.size)  # a row is a configuration, and nobody knows which
+        what, baseline = self._judged()
+        options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
+        if args.state is None:
+            # where no key comes again, and no picture shows all, one answer is enough
+            n_best = 1 if keys is None and not args.plot else None
+            search = DeclaredSearch(what, space, n_best=n_best, **options)
+        else:
+            search = DeclaredSearch.open(args.state, what, space, **options)
+        if isinstance(space, NamedKeys):
+            n_names = len({*(keys or ()), *search.answers.codes})
+            if n_names > space.size:
+                raise ValueError(
+                    f"--space-size must be at least the number of different keys, {n_names:,}, got "
+                    f"{space.size:,}"
+                )
+        return SearchReplay(search, keys, names=self.rows.names, packed=self.packed)
 
-
-def _confirmed(
-    args: argparse.Namespace, labels: NDArray[Any] | None, rows: FileRows, n_samples: int
-) -> ConfirmReplay:
-    what, baseline = _judged(args, labels, n_samples)
-    options = {"confirm_share": args.confirm_share, "seed": args.seed, "baseline": baseline}
-    search = ConfirmedSearch(what, delta=args.delta, **options)
-    n_finalists = check_count(finalists=1 if args.finalists is None else args.finalists)
-    return ConfirmReplay(search, n_finalists, names=rows.names, packed=bool(args.packed))
-
-
-def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int) -> ModelPool:
-    what, baseline = _judged(args, labels, n_samples)
-    options = given(args, "n_vectors", "seed")
-    return ModelPool(what, delta=args.delta, baseline=baseline, **options)
-
-
-def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
-    n_before = max(each.n_before for each in replays)
-    if n_before > rows.shape[0]:
-        raise ValueError(
-            f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
-            f"{rows.name} has {rows.shape[0]:,}"
+    def of_confirmed(self) -> int:
+        """Audit any search by the best on some rows, which are confirmed on the others."""
+        args, (what, baseline) = self.args, self._judged()
+        options = {"confirm_share": args.confirm_share, "seed": args.seed, "baseline": baseline}
+        search = ConfirmedSearch(what, delta=args.delta, **options)
+        n_best = check_count(finalists=1 if args.finalists is None else args.finalists)
+        replayed = ConfirmReplay(search, n_best, names=self.rows.names, packed=self.packed)
+        self._replay([replayed])
+        return self._tell(
+            head=f"delta {args.delta:g}",
+            body=lambda: replayed.sentence,
+            record=lambda: {"confirmed": replayed.report.as_json()},
+            figure=lambda: replayed.report.plot(),
         )
-    write = None
-    with contextlib.ExitStack() as written:
+
+    def of_pool(self) -> int:
+        """Judge all models at once, and write the file."""
+        args, rows, (what, baseline) = self.args, self.rows, self._judged()
+        options = given(args, "n_vectors", "seed")
+        pool = ModelPool(what, delta=args.delta, baseline=baseline, **options)
+        keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
+        names = rows.names
+        if names is None or len(set(names)) < len(names):
+            names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
+        names = names if keys is None else keys
+        add_file(pool, rows, names, packed=self.packed, n_threads=self.n_threads)
+        report = pool.report()
         if args.output:
-            columns, keep = replays[0].columns, args.state is not None
-            write = written.enter_context(answers_file(args.output, columns, keep=keep))
-        blocks = _with_progress(rows, n_before, args.quiet)
-        replay(rows.file_of, blocks, replays, write, n_before)
+            columns = columns_of(report, keys)
+            with answers_file(args.output, list(columns), keep=False) as write:
+                write_columns(write, columns)
+        signs = {"seed": pool.seed, "n_vectors": pool.n_vectors}
+        return self._tell(
+            head=self._signs_of(pool, args.seed is None),
+            body=lambda: str(report),
+            record=lambda: signs | {"pool": report.as_json()},
+            figure=report.plot,
+        )
+
+    def _known(self) -> Labels:
+        """The labels; an error names their file."""
+        try:
+            return Labels(self.labels)
+        except ValueError as error:
+            raise ValueError(f"{' '.join(self.args.labels)}: {error}") from error
+
+    def _judged(self) -> tuple[Any, Any]:
+        """What a search or a pool judges, and its baseline."""
+        if self.labels is None:
+            return self.n_samples, None
+        self._known()
+        return judged(self.args, self.labels)
+
+    def _replay(self, replays: Sequence[Replay]) -> None:
+        args, rows = self.args, self.rows
+        n_before = replays[0].n_before  # only a single one is kept in a database
+        if n_before > rows.shape[0]:
+            raise ValueError(
+                f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
+                f"{rows.name} has {rows.shape[0]:,}"
+            )
+        write = None
+        with contextlib.ExitStack() as written:
+            if args.output:
+                columns, keep = replays[0].columns, args.state is not None
+                write = written.enter_context(answers_file(args.output, columns, keep=keep))
+            blocks = _with_progress(rows, n_before, args.quiet)
+            replay(rows.file_of, blocks, replays, write, n_before)
+
+    def _signs_of(self, of: SignedGuard | ModelPool, drawn: bool) -> str:
+        vectors = counted(of.n_vectors, "sign vector")
+        return f"delta {self.args.delta:g}, {vectors}, seed {of.seed}{' (drawn)' if drawn else ''}"
+
+    def _tell(
+        self,
+        *,
+        head: str,
+        body: Callable[[], str],
+        record: Callable[[], dict[str, Any]],
+        figure: Callable[[], Any],
+        notes: Sequence[str] = (),
+    ) -> int:
+        """Print a head, notes and a body, or a record; then draw what was asked for."""
+        args, rows, labels = self.args, self.rows, self.labels
+        if args.json:
+            compared_as = None
+            if labels is not None:
+                compared_as = "numbers" if labels.dtype.kind in "biuf" else "text"
+            of_any = {
+                "version": __version__,
+                "file": rows.name,
+                "files": [name for name, _ in rows.parts],
+                "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
+                "transpose": bool(args.transpose),
+                "packed": self.packed,
+                "bitorder": rows.bitorder,
+                "header": args.header,
+                "compared_as": compared_as,
+                "n_samples": self.n_samples,
+                "n_queries": rows.shape[0],
+                "queries_counted_from": 1,
+                "delta": args.delta,
+            }
+            print(json.dumps(of_any | record(), indent=2, default=plain))
+        elif not args.quiet:
+            queries = counted(rows.shape[0], "query", "queries")
+            print(f"{queries} on {counted(self.n_samples, 'sample')}: {head}")
+            if rows.note:
+                print(f"Cells are compared as text: {rows.note}.")
+            print("".join(f"{note}\n" for note in notes) + f"\n{body()}\n\n{IN_FULL}")
+        if args.plot:
+            write_figure(args.plot, figure())
+        return OK
+
+
+def _notes_on(replayed: Replay) -> list[str]:
+    n = replayed.n_before
+    return [f"{counted(n, 'query was', 'queries were')} answered before."] * (n > 0)
 
 
 def _check_audit(args: argparse.Namespace) -> None:
@@ -412,145 +523,3 @@ def _with_progress(rows: FileRows, n_before: int, quiet: bool) -> Iterator[NDArr
         for block in rows.blocks(n_before):
             yield block
             advance(len(block))
-
-
-def _tell(
-    args: argparse.Namespace,
-    rows: FileRows,
-    labels: NDArray[Any] | None,
-    n_samples: int,
-    *,
-    head: str,
-    body: Callable[[], str],
-    record: Callable[[], dict[str, Any]],
-    figure: Callable[[], Any],
-    notes: Sequence[str] = (),
-) -> int:
-    """Print what came out: a head, notes and a body, or a record; then draw what was asked for."""
-    if args.json:
-        compared_as = None
-        if labels is not None:
-            compared_as = "numbers" if labels.dtype.kind in "biuf" else "text"
-        of_any = {
-            "version": __version__,
-            "file": rows.name,
-            "files": [name for name, _ in rows.parts],
-            "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
-            "transpose": bool(args.transpose),
-            "packed": bool(args.packed),
-            "bitorder": rows.bitorder,
-            "header": args.header,
-            "compared_as": compared_as,
-            "n_samples": n_samples,
-            "n_queries": rows.shape[0],
-            "queries_counted_from": 1,
-            "delta": args.delta,
-        }
-        print(json.dumps(of_any | record(), indent=2, default=plain))
-    elif not args.quiet:
-        queries = counted(rows.shape[0], "query", "queries")
-        print(f"{queries} on {counted(n_samples, 'sample')}: {head}")
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        print("".join(f"{note}\n" for note in notes) + f"\n{body()}\n\n{IN_FULL}")
-    if args.plot:
-        write_figure(args.plot, figure())
-    return OK
-
-
-def _notes_on(n_before: int) -> list[str]:
-    return [f"{counted(n_before, 'query was', 'queries were')} answered before."] * (n_before > 0)
-
-
-def _of_signs(args: argparse.Namespace, of: SignedGuard | ModelPool, drawn: bool) -> str:
-    vectors = counted(of.n_vectors, "sign vector")
-    return f"delta {args.delta:g}, {vectors}, seed {of.seed}{' (drawn)' if drawn else ''}"
-
-
-def _audit_guards(
-    args: argparse.Namespace, rows: FileRows, replays: list[GuardReplay], tell: Callable[..., int]
-) -> int:
-    _replay(args, rows, replays)
-    guard, drawn = replays[0].guard, args.seed is None and args.state is None
-    halted = any(each.halted for each in replays)
-
-    def body() -> str:
-        halt = "\nA bound that halted vouches neither for that query nor for any after it."
-        best = [f"\n{each.sentence}" for each in replays if each.sentence]
-        return "\n".join([table(replays), *[halt] * halted, *shortfalls(replays), *best])
-
-    def figure() -> Any:
-        from radabound_fast.plots import audit_figure
-
-        return audit_figure(
-            {each.guard.bound: each.complexities() for each in replays},
-            {each.guard.bound: each.guard.budget for each in replays},
-            {each.guard.bound: each.halting_query for each in replays},
-            without_signs={each.guard.bound: each.n_without_signs for each in replays},
-        )
-
-    tell(
-        head=f"epsilon {args.epsilon:g}, {_of_signs(args, guard, drawn)}",
-        notes=_notes_on(replays[0].n_before),
-        body=body,
-        record=lambda: {
-            "epsilon": args.epsilon,
-            "n_vectors": guard.n_vectors,
-            "seed": guard.seed,
-            "seed_drawn": drawn,
-            "state": args.state,
-            "bounds": [record(each) for each in replays],
-        },
-        figure=figure,
-    )
-    return HALTED if halted else OK
-
-
-def _audit_search(
-    args: argparse.Namespace, rows: FileRows, made: SearchReplay, tell: Callable[..., int]
-) -> int:
-    _replay(args, rows, [made])
-    return tell(
-        head=f"delta {args.delta:g}, a declared space of "
-        f"{counted(made.search.size or 0, 'configuration')}",
-        notes=_notes_on(made.n_before) + ([f"Note: {made.note}."] if made.note else []),
-        body=lambda: made.sentence,
-        record=lambda: {"state": args.state, "search": made.record()},
-        figure=lambda: made.report.plot(),
-    )
-
-
-def _audit_confirmed(
-    args: argparse.Namespace, rows: FileRows, made: ConfirmReplay, tell: Callable[..., int]
-) -> int:
-    _replay(args, rows, [made])
-    return tell(
-        head=f"delta {args.delta:g}",
-        body=lambda: made.sentence,
-        record=lambda: {"confirmed": made.report.as_json()},
-        figure=lambda: made.report.plot(),
-    )
-
-
-def _audit_pool(
-    args: argparse.Namespace, rows: FileRows, pool: ModelPool, tell: Callable[..., int]
-) -> int:
-    """Judge all models, and write the file."""
-    keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
-    names = rows.names
-    if names is None or len(set(names)) < len(names):
-        names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
-    packed, n_threads = bool(args.packed), _n_threads(args)
-    add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
-    report = pool.report()
-    if args.output:
-        columns = columns_of(report, keys)
-        with answers_file(args.output, list(columns), keep=False) as write:
-            write_columns(write, columns)
-    record = {"seed": pool.seed, "n_vectors": pool.n_vectors}
-    return tell(
-        head=_of_signs(args, pool, args.seed is None),
-        body=lambda: str(report),
-        record=lambda: record | {"pool": report.as_json()},
-        figure=report.plot,
-    )

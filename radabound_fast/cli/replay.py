@@ -205,8 +205,7 @@ class SearchReplay(Replay):
     """A search over a declared space, which never halts, in memory or opened from a database.
 
     `keys` are those of every row, in the search's space.  Without them each row is a configuration
-    of its own, whose key is its number, and in memory nothing is remembered of it but the best.
-    With `keep` all answers are kept, for the picture.
+    of its own, whose key is its number.
     """
 
     halted: ClassVar[bool] = False
@@ -218,16 +217,14 @@ class SearchReplay(Replay):
         *,
         names: Sequence[str] | None = None,
         packed: bool = False,
-        keep: bool = False,
     ) -> None:
         self.search = search
         super().__init__(search.holdout, packed, names)
         self._gains = ("gain", "gain_low", "gain_high") if search.is_paired else ()
         self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
-        self._keys, self._keep, self._stored = keys, keep, search.database is not None
-        self._kept: list[DeclaredSearchAnswers] = []
-        self._best_rank = inf
-        self.n_before = self._n_rows = self._n_answered_before() if self._stored else 0
+        self._keys = keys
+        is_stored = search.database is not None
+        self.n_before = self._n_rows = self._n_answered_before() if is_stored else 0
         self._has_scores, self._may_be_hard = search.holdout.takes in _SCORES, True
 
     def _n_answered_before(self) -> int:
@@ -262,8 +259,6 @@ class SearchReplay(Replay):
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
         answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
-        if not self._stored:
-            self._keep_of(answers)
         named = self.names_of(first, len(block))
         if self._keys is not None:
             texts = [key if isinstance(key, str) else json.dumps(key) for key in keys]
@@ -273,31 +268,15 @@ class SearchReplay(Replay):
             named | {"query": numbers + 1} | {name: getattr(answers, f"{name}s") for name in fields}
         )
 
-    def _keep_of(self, answers: DeclaredSearchAnswers) -> None:
-        if self._keys is None:
-            self.search.forget()  # no key comes again: memory stays flat
-        best = int(answers.ranks.argmin())
-        is_best = not self._kept or answers.ranks[best] < self._best_rank
-        if is_best:
-            self._best_rank = float(answers.ranks[best])
-        if self._keep:
-            self._kept.append(answers)
-        elif is_best:
-            self._kept = [answers.only(best)]
-
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        search = self.search
-        answers = search.answers if self._stored else DeclaredSearchAnswers.joined(self._kept)
-        key, n_models = answers.best.key, search.n_answered
-        if self._keys is None:
-            name, n_models = self.name_of(int(key)), self._n_rows
-        else:
-            name = shortened(key) if isinstance(key, str) else shown_key(key)
-        return Report.of(
-            search, answers, n_models=n_models, n_queries=self._n_rows, name_of_best=name
-        )
+        best, name = self.search.best, None
+        if best is not None and self._keys is None:
+            name = self.name_of(int(best.key))
+        elif best is not None:
+            name = shortened(best.key) if isinstance(best.key, str) else shown_key(best.key)
+        return Report.of(self.search, n_queries=self._n_rows, name_of_best=name)
 
     def _query_of(self, key: Any) -> int:
         """The first row with a key."""

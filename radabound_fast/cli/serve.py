@@ -36,6 +36,7 @@ from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.rows.rounded import Rounded
+from radabound_fast.store import open_any
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -265,19 +266,8 @@ def _name_of(kind: Any) -> str:
 
 def _kind_of(path: str) -> Any:
     """The class of the guard in a database."""
-    from radabound_fast.store import EventRecord, open_ledger, open_record
-
-    try:
-        name = open_record(EventRecord, path, "power").description["kind"]
-    except ValueError:
-        try:
-            ledger = open_ledger(path)
-        except ValueError:
-            return DeclaredSearch  # or nothing of ours, which it says
-        try:
-            name = ledger.description["kind"]
-        finally:
-            ledger.close()
+    with contextlib.closing(open_any(path)) as record:
+        name = record.description["kind"]
     for kind in GUARDS.values():
         if kind.__name__ == name:
             return kind

@@ -79,8 +79,8 @@ def fitted(
 
 def _longest(values: Sequence[int], first: int) -> tuple[Piece, int]:
     """The longest piece that is found from a place on: doubled, then bisected."""
-    found, length = _cubic(values, first, 1), 1
-    assert found is not None  # a constant
+    best, length = _cubic(values, first, 1), 1
+    assert best is not None  # a constant
     too_long = len(values) - first + 1
     while too_long - length > 1:
         tried = min(2 * length, (length + too_long) // 2)
@@ -88,8 +88,8 @@ def _longest(values: Sequence[int], first: int) -> tuple[Piece, int]:
         if piece is None:
             too_long = tried
         else:
-            found, length = piece, tried
-    return found, length
+            best, length = piece, tried
+    return best, length
 
 
 def _cubic(values: Sequence[int], first: int, length: int) -> Piece | None:
@@ -102,16 +102,16 @@ def _cubic(values: Sequence[int], first: int, length: int) -> Piece | None:
     wanted = np.array(values[first : first + length], float) - start
     terms = np.polynomial.chebyshev.chebvander(np.linspace(-1.0, 1.0, length), 3)
     room = np.ones((length, 1))
-    found: Any = linprog(
+    solution: Any = linprog(
         [0, 0, 0, 0, -1],
         A_ub=np.block([[-terms, room], [terms, room]]),
         b_ub=np.concatenate([-wanted, wanted + 1.0]),
         bounds=[(None, None)] * 4 + [(0.0, 0.5)],
         method="highs-ds",
     )
-    if found.status != 0:
+    if solution.status != 0:
         return None
-    powers = np.polynomial.Chebyshev(found.x[:4], domain=[0, length - 1]).convert(
+    powers = np.polynomial.Chebyshev(solution.x[:4], domain=[0, length - 1]).convert(
         kind=np.polynomial.Polynomial, domain=[0, 2 ** (length - 1).bit_length()], window=[0, 1]
     )
     base, *slopes = (round(float(c) * 2**FRACTION_BITS) for c in [*powers.coef, 0, 0, 0][:4])

@@ -35,7 +35,7 @@ _MOST_BASE = 2**63 - 1
 _BODY = struct.Struct(f"<dd16sQ Q {N_PIECES * 'q3iI'} {N_STAGES}I 2I 6I")
 _HEAD = struct.Struct("<8sQ")
 _N_VECTORS_AT = _HEAD.size + _BODY.size - 24
-_MADE_END = _N_VECTORS_AT + 8  # half_range, and then what rows change
+_CONSTANT_END = _N_VECTORS_AT + 8  # half_range, and then what rows change
 
 
 class FreeCounts(NamedTuple):
@@ -221,9 +221,9 @@ class EdgeState:
         return self.n_answered + self.halted
 
     @property
-    def _made(self) -> bytes:
+    def _constant(self) -> bytes:
         """What no row changes."""
-        return self.to_bytes()[_HEAD.size : _MADE_END]
+        return self.to_bytes()[_HEAD.size : _CONSTANT_END]
 
     @property
     def guarantee(self) -> str:
@@ -315,11 +315,11 @@ class EdgeState:
     @classmethod
     def whole_slots(cls, content: bytes) -> list[Self]:
         """Find the slots that are whole, each at the start of a half."""
-        half, found = len(content) // 2, []
+        half, slots = len(content) // 2, []
         for slot in (content[:half], content[half:]):
             with contextlib.suppress(ValueError):
-                found.append(cls.from_bytes(slot))
-        return found
+                slots.append(cls.from_bytes(slot))
+        return slots
 
     @classmethod
     def from_file(cls, content: bytes) -> Self:
@@ -330,11 +330,11 @@ class EdgeState:
         ValueError
             Neither is, or they are of two guards: made apart, or copies of one that went apart.
         """
-        found = cls.whole_slots(content)
-        if not found:
+        slots = cls.whole_slots(content)
+        if not slots:
             raise ValueError("neither half begins with the whole state of a guard in C")
-        older, newer = sorted((found[0], found[-1]), key=lambda state: state._age)
-        if newer._made != older._made or (newer._age == older._age and newer != older):
+        older, newer = sorted((slots[0], slots[-1]), key=lambda state: state._age)
+        if newer._constant != older._constant or (newer._age == older._age and newer != older):
             raise ValueError("the slots are of two guards: which of them is in use?")
         return newer
 

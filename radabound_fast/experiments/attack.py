@@ -164,10 +164,7 @@ def _with_exact_means(
 
 
 def _with_guesses(
-    classifiers: Classifiers,
-    mechanism: Callable[[], Any],
-    guesses: NDArray[np.float64],
-    k: int,
+    classifiers: Classifiers, mechanism: Callable[[], Any], guesses: NDArray[np.float64], k: int
 ) -> Run:
     """The attack with guesses that do not depend on answers: one block of queries, and the vote."""
     guard = mechanism()

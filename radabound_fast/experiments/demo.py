@@ -121,9 +121,7 @@ def load_split() -> Split:
         table[name] = pd.factorize(table[name], sort=True)[0]
     routes, route = np.unique(24 * table["dest"] + table["hour"], return_inverse=True)
     flights = Flights(
-        table[FEATURES].to_numpy(np.float32),
-        route,
-        table["arr_delay"].to_numpy() > MINUTES_LATE,
+        table[FEATURES].to_numpy(np.float32), route, table["arr_delay"].to_numpy() > MINUTES_LATE
     )
     order = np.random.default_rng(0).permutation(len(table))
     train, holdout, fresh = (
@@ -455,7 +453,7 @@ def main(
     moves = [replay(labels, search, moved, EPSILON_MOVES) for search in of_moves]
 
     ends = sorted({max(1, n_candidates // part) for part in (30, 3, 1)})
-    confirmed = [confirm(labels, found, ends) for found in (of_some_trees, of_some_moves)]
+    confirmed = [confirm(labels, searches, ends) for searches in (of_some_trees, of_some_moves)]
     for replays, ended in zip((trees, moves), confirmed, strict=True):
         for outcomes, outcome in zip(replays, ended.outcomes, strict=True):
             outcomes["ConfirmedSearch"] = outcome

@@ -130,13 +130,7 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
 
     @sealed
     def __init__(
-        self,
-        judged: Any,
-        *,
-        threshold: float,
-        noise: float,
-        budget: int,
-        seed: int | None = None,
+        self, judged: Any, *, threshold: float, noise: float, budget: int, seed: int | None = None
     ) -> None:
         self.seed = check_seed(seed)
         super().__init__(judged, _Noise(self.seed))

@@ -135,12 +135,12 @@ def array_header(name: str, file: IO[bytes]) -> ArrayHeader:
     return header
 
 
-def _check_n_bytes(name: str, header: ArrayHeader, found: int) -> None:
+def _check_n_bytes(name: str, header: ArrayHeader, n_bytes: int) -> None:
     expected = header.n_bytes
-    if found < expected:
-        raise ValueError(f"{name} is truncated: {found} of {expected} bytes of data")
-    if found > expected:
-        raise ValueError(f"{name} has {counted(found - expected, 'byte')} after its array")
+    if n_bytes < expected:
+        raise ValueError(f"{name} is truncated: {n_bytes} of {expected} bytes of data")
+    if n_bytes > expected:
+        raise ValueError(f"{name} has {counted(n_bytes - expected, 'byte')} after its array")
 
 
 def npy_source(name: str, transpose: bool) -> Source:

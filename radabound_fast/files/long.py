@@ -47,8 +47,8 @@ def long_source(names: Sequence[str], n_samples: int | None) -> Source:
     spans: list[tuple[int, int]] = []  # the first and the last of the models of each piece
     dtypes = set()
     for piece in _pieces(names):
-        found = [codes.setdefault(model, len(codes)) for model in piece.models]
-        spans.append((min(found, default=0), max(found, default=-1)))
+        places = [codes.setdefault(model, len(codes)) for model in piece.models]
+        spans.append((min(places, default=0), max(places, default=-1)))
         n_lines += len(piece.row)
         dtypes.add(piece.value.dtype)
         if len(piece.row):
@@ -113,7 +113,7 @@ def _of_table(name: str) -> Iterator[Any]:
         raise ValueError(f"{name}, column 'row': must hold whole numbers, from 0 on")
 
     def piece(batch: Any) -> Piece:
-        model, row, told = (
+        model, row, values = (
             without_missing(name, column, batch.column(column))
             for column in ("model", "row", value)
         )
@@ -122,7 +122,7 @@ def _of_table(name: str) -> Iterator[Any]:
             encoded.dictionary.to_pylist(),
             values_of(name, encoded.indices),
             values_of(name, as_kind(row, pa.int64())),
-            values_of(name, as_kind(told, kind)),
+            values_of(name, as_kind(values, kind)),
         )
 
     for batch in table.batches(["model", "row", value], _LINES):

@@ -77,20 +77,20 @@ def _files_of(name: str, suffixes: tuple[str, ...]) -> list[str]:
     if name.lower().rstrip("/").endswith(".zarr"):
         return [name]
     if is_url(name):
-        found = _files_of_url(name)
+        matches = _files_of_url(name)
     elif os.path.isdir(name):
-        found = glob.glob(os.path.join(glob.escape(name), "**"), recursive=True)
-        found = [file for file in found if os.path.isfile(file)]
+        matches = glob.glob(os.path.join(glob.escape(name), "**"), recursive=True)
+        matches = [file for file in matches if os.path.isfile(file)]
     elif glob.has_magic(name) and not os.path.exists(name):
-        found = glob.glob(name, recursive=True)
+        matches = glob.glob(name, recursive=True)
     else:
         return [name]
-    if found == [name]:
-        return found
-    start = len(os.path.commonpath([os.path.dirname(file) for file in found])) if found else 0
+    if matches == [name]:
+        return matches
+    start = len(os.path.commonpath([os.path.dirname(file) for file in matches])) if matches else 0
     files = [
         file
-        for file in found
+        for file in matches
         if file.lower().endswith(suffixes)
         and not any(part.startswith(("_", ".")) for part in file[start:].split("/"))
     ]
@@ -105,12 +105,12 @@ def _files_of_url(name: str) -> list[str]:
     with _explained(name):
         system, path = url_to_fs(name)
         if glob.has_magic(path):
-            found = system.glob(path)
+            matches = system.glob(path)
         elif not name.startswith("http") and system.isdir(path):
-            found = system.find(path)
+            matches = system.find(path)
         else:
             return [name]
-    return [system.unstrip_protocol(each) for each in found]
+    return [system.unstrip_protocol(each) for each in matches]
 
 
 def _by_number(name: str) -> list[tuple[int, int | str]]:

@@ -326,8 +326,8 @@ class _Files:
         *,
         classes: bool = True,
     ) -> None:
-        given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
-        names = [os.fsdecode(path) for path in given]
+        listed = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+        names = [os.fsdecode(path) for path in listed]
         files = expanded(names, SUFFIXES)
         for file in files:
             _check_regular(file)
@@ -553,19 +553,19 @@ def _check_unpacked(
         _check_not_empty(name, source)
     else:
         _check_matrix(name, source)
-    n_queries, found = source.shape[:2]
-    if n_samples is not None and found != check_n_samples(n_samples):
-        if abs(n_samples - found) != 1:
+    n_queries, length = source.shape[:2]
+    if n_samples is not None and length != check_n_samples(n_samples):
+        if abs(n_samples - length) != 1:
             hint = ""
         if n_queries == n_samples:
             hint = "; transposed it would fit"
         raise ValueError(
             f"{name} must have {counted(n_samples, 'sample')} to a query, "
-            f"got {counted(n_queries, 'query', 'queries')} of {found:,}{hint}"
+            f"got {counted(n_queries, 'query', 'queries')} of {length:,}{hint}"
         )
-    if n_queries == found and transpose is None and len(source.shape) == 2:
+    if n_queries == length and transpose is None and len(source.shape) == 2:
         raise ValueError(
-            f"{name} is square, {found} x {found}: say whether queries are its columns "
+            f"{name} is square, {length} x {length}: say whether queries are its columns "
             "(transpose=True, --transpose) or its rows (transpose=False, --no-transpose)"
         )
     if transpose:

@@ -28,17 +28,17 @@ def read_results(path: Path, case: str, score: str) -> dict[str, float]:
     read = {".jsonl": _json_lines, ".csv": _csv_lines}.get(os.path.splitext(name)[1].lower())
     if read is None:
         raise ValueError(f"{name} must end in .jsonl or .csv")
-    found: dict[str, list[float]] = {}
+    scores_of: dict[str, list[float]] = {}
     for where, fields in read(name):
         for field in (case, score):
             if fields.get(field) in (None, ""):
                 raise ValueError(f"{where} must have a field {field!r}")
         if isinstance(fields[case], (bool, list, dict)):
             raise ValueError(f"{where} must have a string or a number in the field {case!r}")
-        found.setdefault(str(fields[case]), []).append(_score(where, score, fields[score]))
-    if not found:
+        scores_of.setdefault(str(fields[case]), []).append(_score(where, score, fields[score]))
+    if not scores_of:
         raise ValueError(f"{name} must hold at least one result, it holds none")
-    return {one: float(np.mean(scores)) for one, scores in found.items()}
+    return {one: float(np.mean(scores)) for one, scores in scores_of.items()}
 
 
 def losses_of(results: dict[str, float], ids: Sequence[str], name: str) -> NDArray[Any]:

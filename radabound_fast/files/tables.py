@@ -227,17 +227,17 @@ def _of_columns(table: Table, transpose: bool) -> Source:
         # in one piece: a conversion for each column takes as long as to decode it
         return values_of(name, pa.concat_arrays(whole)).reshape(len(whole), -1)
 
-    def check_length(found: int) -> None:
-        if found != table.n_rows:
-            raise ValueError(f"{name} is not a readable table: {found} of {table.n_rows} rows")
+    def check_length(n_read: int) -> None:
+        if n_read != table.n_rows:
+            raise ValueError(f"{name} is not a readable table: {n_read} of {table.n_rows} rows")
 
     def rows(n: int) -> Iterator[np.ndarray]:
-        found = 0
+        n_read = 0
         for batch in table.batches(columns, _BATCH_BLOCKS * n):
-            found += len(batch)
+            n_read += len(batch)
             decoded = np.ascontiguousarray(matrix(columns, batch.columns).T)
             yield from of_array(decoded).blocks(n)
-        check_length(found)
+        check_length(n_read)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
         for start in range(0, len(columns), n):
@@ -290,15 +290,15 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
     dtype = np.dtype(np.str_ if kind == pa.string() else kind.to_pandas_dtype())
 
     def rows(n: int) -> Iterator[np.ndarray]:
-        found = 0
+        n_read = 0
         for batch in table.batches([column], n):
             array = without_missing(name, column, batch.column(0))
             if pa.types.is_fixed_size_binary(outer):
                 first = array.offset * outer.byte_width
                 flat = np.frombuffer(array.buffers()[1], np.uint8, len(array) * shape[1], first)
             else:
-                flat = _flat(name, column, array, shape[1:], found)
-            found += len(array)
+                flat = _flat(name, column, array, shape[1:], n_read)
+            n_read += len(array)
             yield flat.reshape(len(array), *shape[1:])
 
     return Source(shape, dtype, rows, names)

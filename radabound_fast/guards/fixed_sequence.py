@@ -23,7 +23,9 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.guard import Answer
 from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import Free, binomial_free, binomial_interval, kl_free, kl_interval
+from radabound_fast.bounds import Free, binomial_interval, kl_interval
+from radabound_fast.bounds.binomial import binomial_free
+from radabound_fast.bounds.kl import kl_free
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
@@ -370,7 +372,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        what, limits = self._measure.told
+        what, limits = self._measure.in_words
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
             f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "

@@ -213,7 +213,7 @@ class Report(SearchReport):
     best : DeclaredSearchAnswer
         As `DeclaredSearch.best`.
     answers : DeclaredSearchAnswers
-        All of them, in the order in which they were first asked.
+        All of them, in the order in which they were first asked; with `n_best` the best.
     baseline : float or None
         The metric of the baseline, if there is one.
     n_folds : int or None
@@ -249,11 +249,12 @@ class Report(SearchReport):
     ) -> Report:
         """Make the report of a search so far; ValueError if nothing was queried yet.
 
-        `answers` are its answers, or the best of them; by default all that it remembers.  They are,
-        or are the best of, `n_models` models in `n_queries` queries.
+        `answers` are its answers, or the best of them; by default all that it stores.  They are,
+        or are the best of, `n_models` models in `n_queries` queries; by default as many as the
+        search has counted.
         """
         if answers is None:
-            n_queries = search.n_queries
+            n_queries = search.n_queries if n_queries is None else n_queries
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
             raise ValueError(
@@ -265,7 +266,7 @@ class Report(SearchReport):
         return cls(
             metric=measure.name,
             n_samples=search.n_samples,
-            n_models=len(answers) if n_models is None else n_models,
+            n_models=answers.n_answered if n_models is None else n_models,
             n_queries=n_queries,
             space_size=search.size,
             delta=search.delta,

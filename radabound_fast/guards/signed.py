@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
@@ -30,7 +29,7 @@ from radabound_fast.guards.release import Release, described, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, checked_words, words_for
-from radabound_fast.rows.partial import Partial, Task, each_of
+from radabound_fast.rows.partial import Partial, SignedTask, each_of, in_order
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
 
@@ -137,7 +136,9 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _words_of(self, packed: PackedLosses) -> NDArray[np.uint64]:
         return words_for(packed, self.n_samples)
 
-    def task(self) -> Task:
+    # ---- rows that are counted elsewhere ------------------------------------------------------
+
+    def task(self) -> SignedTask:
         """Return what workers need to count rows for this guard: small, and can be pickled.
 
         It holds the seed of the signs and, where the guard was made on labels, these:
@@ -149,22 +150,26 @@ class SignedGuard(HaltingGuard, SignedQueries):
             The guard has weights or groups, which workers do not know.
         """
         if self._units is not None:
-            raise TypeError("a guard with sample_weight or groups has no task: ask it itself")
+            raise TypeError(
+                "a guard with sample_weight or groups has no task: ask it itself, or use a "
+                "DeclaredSearch, whose task has them"
+            )
         signs: Signs = "stored" if self._signs.nbytes else "generated"
-        task = Task(self.seed, self.n_samples, self.n_vectors, signs)
-        return task if self._labels is None else replace(task, labels=self._labels)
+        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, signs)
 
     @sealed
     def take(
         self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
     ) -> RadaBoundAnswers:
-        """Answer rows that were counted elsewhere, in the order of the partials.
+        """Answer rows that were counted elsewhere, in the order of the partials, or of their ids.
 
         Parameters
         ----------
         partials : iterable of Partial
             Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
-            no more are asked for.
+            no more are asked for, unless they have ids.  With ids they may come in any order: the
+            rows of each must be side by side in the order that was fixed, and all together those
+            from ``n_answered`` on, each once.
         fetch : callable, optional
             ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on, as
             `query_many` takes them.  It is called where some row might not pass: for the block of
@@ -180,8 +185,9 @@ class SignedGuard(HaltingGuard, SignedQueries):
         HoldoutExhausted
             The guard had halted before this call.
         TypeError, ValueError
-            Something is no partial, of other signs, or of some samples only; rows are needed and
-            there is no `fetch`, or they are not what the partial was made of.
+            Something is no partial, of other signs, or of some samples only; a row comes twice or
+            is missing; rows are needed and there is no `fetch`, or they are not what the partial
+            was made of.
 
         Notes
         -----
@@ -197,11 +203,11 @@ class SignedGuard(HaltingGuard, SignedQueries):
         >>> guard.take(partials, fetch=lambda i: blocks[i])
         RadaBoundAnswers(30 answers, halted=False, n_answered=30)
         """
-        each = each_of(partials)
+        each = each_of(partials, self.task().identity, "another guard's signs")
         nothing = np.empty((0, -(-self.n_samples // 64)), np.uint64)
         answered = [self.query_many(PackedLosses(nothing, self.n_samples))]
         try:
-            for number, partial in enumerate(each):
+            for number, partial in in_order(each, self.n_answered):
                 answered.append(self._taken(number, partial, fetch))
                 if answered[-1].halted:
                     break
@@ -214,33 +220,29 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _taken(
         self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
     ) -> RadaBoundAnswers:
-        if not isinstance(partial, Partial):
-            raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
-        if partial.identity != self.task().identity:
-            raise ValueError(f"partial {number} is of another guard's signs")
-        if not partial.is_whole:
-            raise ValueError(f"partial {number} must have all samples, got {partial!r}")
         n_rows, shift = len(partial), partial.unit_shift
         if not n_rows:
             return self._answered_nothing(halted=False)
+        order = slice(None) if partial.ids is None else np.argsort(partial.ids)
+        totals = partial.totals[order]
         found = self._core.adopt(
             lay_out(
                 *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
             ),
-            partial.totals,
+            totals,
             may_be_real=not partial.binary,
         )
         if found is not None:
-            values = partial.totals / (self.n_samples << shift)
+            values = totals / (self.n_samples << shift)
             n_answered, complexity = found
             return self._answers((values, None, n_answered, False, complexity, partial.binary))
         try:
-            return self._fetched(number, partial, fetch)
+            return self._fetched(number, partial, order, fetch)
         except HoldoutExhausted:  # another process has halted it since the partial before
             return self._answered_nothing(halted=True)
 
     def _fetched(
-        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+        self, number: int, partial: Partial, order: Any, fetch: Callable[[int], Any] | None
     ) -> RadaBoundAnswers:
         if self.halted:
             self._refuse()
@@ -266,6 +268,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         )
         if not same:
             raise ValueError(f"fetch must return the rows of partial {number}, got others")
+        values = values[order]
         return self.query_many(PackedLosses(values, m) if packed else values)
 
     def _answers(self, result: Any) -> RadaBoundAnswers:

@@ -41,6 +41,7 @@ from ._measure import MeanLoss, Measure
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import Truth, fingerprints_of
+from ._values import read_counts
 
 __all__ = [
     "AbsoluteError",
@@ -69,5 +70,6 @@ __all__ = [
     "as_choice",
     "choice_of",
     "fingerprints_of",
+    "read_counts",
     "roc_band",
 ]

@@ -136,8 +136,8 @@ def f1_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
 def each(interval: Any, arguments: list[tuple[Any, ...]], nats: Any) -> Limits:
     """Limits one by one, of functions that are no ufuncs."""
     paid = np.broadcast_to(nats, len(arguments)).tolist()
-    found = [interval(*given, one) for given, one in zip(arguments, paid, strict=True)]
-    lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+    limits = [interval(*case, one) for case, one in zip(arguments, paid, strict=True)]
+    lows, highs = np.array(limits, np.float64).reshape(-1, 2).T
     return lows, highs
 
 

@@ -61,7 +61,7 @@ class MeanLoss:
     where: ClassVar[str] = "in the population"
 
     @property
-    def told(self) -> tuple[str, str]:
+    def in_words(self) -> tuple[str, str]:
         if self.n_folds is not None:
             return self.name, OF_FOLDS
         return (
@@ -69,16 +69,16 @@ class MeanLoss:
             "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
         )
 
-    def values(self, kept: NDArray[Any]) -> Floats:
-        return np.asarray(kept[:, 0] / np.left_shift(self.n_samples, kept[:, 1]))
+    def values(self, stored: NDArray[Any]) -> Floats:
+        return np.asarray(stored[:, 0] / np.left_shift(self.n_samples, stored[:, 1]))
 
-    def intervals(self, kept: NDArray[Any], nats: Any) -> tuple[Floats, Floats]:
+    def intervals(self, stored: NDArray[Any], nats: Any) -> tuple[Floats, Floats]:
         """Limits of the truths, given sums of losses and the nats that are paid for each."""
-        lows, highs = np.empty(len(kept)), np.empty(len(kept))
+        lows, highs = np.empty(len(stored)), np.empty(len(stored))
         for shift in (0, UNIT_SHIFT):
-            rows = kept[:, 1] == shift
+            rows = stored[:, 1] == shift
             if rows.any():
-                lows[rows], highs[rows] = self.interval(kept[rows, 0], shift, nats[rows])
+                lows[rows], highs[rows] = self.interval(stored[rows, 0], shift, nats[rows])
         return lows, highs
 
     def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
@@ -99,16 +99,18 @@ class MeanLoss:
             if count is None:
                 return kl_interval(float(values), self.n_samples, nats)
             return binomial_interval(count, self.n_samples, nats)
-        counts, found = counts_of(values, self.n_samples)
+        counts, is_count = counts_of(values, self.n_samples)
         lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
-        lows[found], highs[found] = binomial_interval(counts[found], self.n_samples, nats[found])
+        lows[is_count], highs[is_count] = binomial_interval(
+            counts[is_count], self.n_samples, nats[is_count]
+        )
         return lows, highs
 
     def interval_of_count(self, count: Any, nats: Any) -> Limits:
         """Limits of the truth, given how many of the losses are 1, or one number a nats."""
         return self.interval(read_counts(count, self.n_samples), 0, nats)
 
-    def baseline_value(self, kept: NDArray[Any]) -> None:
+    def baseline_value(self, stored: NDArray[Any]) -> None:
         """None: there is no baseline."""
 
     def describe(self) -> None:
@@ -174,29 +176,29 @@ class Measure(NamedTuple):
         """Whether rows have weights or groups."""
         return self.weighting is not None
 
-    def baseline_value(self, kept: Array) -> float | None:
+    def baseline_value(self, stored: Array) -> float | None:
         """The metric of the baseline, given rows of what was kept."""
         if self.baseline is None:
             return None
         if self.keeps == "limits":
-            value, gain = float(kept[0, 0]), float(kept[0, 3])
+            value, gain = float(stored[0, 0]), float(stored[0, 3])
             value += -gain if self.greater_is_better else gain
             return value if self.rounded is None else float(self.rounded.of(value))
         return float(self.values(np.array([[self.baseline[0], 0]]))[0])
 
     @property
-    def told(self) -> tuple[str, str]:
+    def in_words(self) -> tuple[str, str]:
         """What is measured, and by which limits, as `guarantee` says it."""
         row = METRICS[self.name]
-        given = f" given {row.given}" if row.given else ""
+        condition = f" given {row.conditional_on}" if row.conditional_on else ""
         if self.n_folds is not None:
             weighted = "weighted " if self.weighting is not None else ""
             equal = self.weighting is None and row.counts_alike
             limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
-            return f"{weighted}{self.name}", limits + given
+            return f"{weighted}{self.name}", limits + condition
         if self.weighting is not None:
             return f"weighted {self.name}", "the limits of Result 23: Chernoff"
-        return self.name, f"the limits of {row.theorem}{given}"
+        return self.name, f"the limits of {row.theorem}{condition}"
 
     @property
     def where(self) -> str:
@@ -223,15 +225,15 @@ class Measure(NamedTuple):
         """The least and the largest value of the metric."""
         return ends_of(self.name, self.least, self.most)
 
-    def values(self, kept: Array) -> Array:
+    def values(self, stored: Array) -> Array:
         """The metric, given rows of what was kept."""
-        return kept[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, kept)
+        return stored[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, stored)
 
-    def intervals(self, kept: Array, nats: Any) -> Limits:
+    def intervals(self, stored: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given rows of what was kept."""
         if self.keeps == "limits":
-            return kept[:, 1], kept[:, 2]
-        return self.limits(kept, nats)
+            return stored[:, 1], stored[:, 2]
+        return self.limits(stored, nats)
 
     def limits(self, summary: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given what its value rests on."""
@@ -252,11 +254,11 @@ class Measure(NamedTuple):
             n_rows = row.n_effective(self)
             return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
         n_rows = self._n_counted
-        counts, found = counts_of(np.atleast_1d(values), n_rows)
-        if not found.all():
+        counts, is_count = counts_of(np.atleast_1d(values), n_rows)
+        if not is_count.all():
             raise ValueError(
                 f"value must be a number of rows over {n_rows}, within its printed digits, got "
-                f"{np.atleast_1d(values)[~found][0]!s}"
+                f"{np.atleast_1d(values)[~is_count][0]!s}"
             )
         return self.interval_of_count(counts if np.ndim(values) else int(counts[0]), nats)
 
@@ -303,12 +305,12 @@ class Measure(NamedTuple):
             )
         return around(values, least + span * lows, least + span * highs)
 
-    def released(self, kept: Array, nats: Array) -> Array:
+    def released(self, stored: Array, nats: Array) -> Array:
         """What leaves of what was counted: that, or values and limits on the grid."""
         if self.rounded is None:
-            return kept
+            return stored
         exact, grid, (least, most) = self._replace(rounded=None), self.rounded, self.ends
-        values = exact.values(kept)
+        values = exact.values(stored)
         cells = grid.cell(values)
         if len(values) == 1 and METRICS[self.name].one_count is not None:
             # one after the other, most are of few cells and prices
@@ -316,16 +318,16 @@ class Measure(NamedTuple):
         else:
             limits = exact.hull(*cells, nats)
         if limits is None:
-            lows, highs = exact.intervals(kept, nats)
+            lows, highs = exact.intervals(stored, nats)
             limits = grid.below(lows), grid.above(highs)
         values = grid.of(values)
         columns: Array = np.clip(np.stack([values, *limits], axis=1), least, most)
         if self.baseline is None:
             return columns
         # the gain follows from the value, so that both tell no more than one
-        gains = grid.of(values - grid.of(exact.baseline_value(kept)))
+        gains = grid.of(values - grid.of(exact.baseline_value(stored)))
         gains = gains if self.greater_is_better else -gains
-        lows, highs = exact.gain_intervals(kept, nats)
+        lows, highs = exact.gain_intervals(stored, nats)
         lows, highs = np.minimum(grid.below(lows), gains), np.maximum(grid.above(highs), gains)
         return np.column_stack([columns, gains, lows, highs])
 
@@ -369,31 +371,31 @@ class Measure(NamedTuple):
         (lows, highs), (other_lows, other_highs) = ends
         return np.minimum(lows, other_lows), np.maximum(highs, other_highs)
 
-    def gains(self, kept: Array) -> Floats:
+    def gains(self, stored: Array) -> Floats:
         """How much less than the baseline each model loses."""
         if self.keeps == "limits":
-            return kept[:, 3]
-        plus, minus = self._disagreements(kept)
+            return stored[:, 3]
+        plus, minus = self._disagreements(stored)
         return np.asarray((plus - minus) / self.sizes[0])
 
-    def gain_intervals(self, kept: Array, nats: Any) -> tuple[Floats, Floats]:
+    def gain_intervals(self, stored: Array, nats: Any) -> tuple[Floats, Floats]:
         """Limits of the true gains."""
         if self.keeps == "limits":
-            return kept[:, 4], kept[:, 5]
-        plus, minus = self._disagreements(kept)
+            return stored[:, 4], stored[:, 5]
+        plus, minus = self._disagreements(stored)
         return paired_interval(plus, minus, self.sizes[0], nats)
 
-    def _disagreements(self, kept: Array) -> tuple[Array, Array]:
+    def _disagreements(self, stored: Array) -> tuple[Array, Array]:
         """Rows where only the baseline errs, and where only the model does."""
         if self.baseline is None:
             raise ValueError("there is no baseline")
-        return self.baseline[0] - kept[:, -1], kept[:, 0] - kept[:, -1]
+        return self.baseline[0] - stored[:, -1], stored[:, 0] - stored[:, -1]
 
     def describe(self) -> dict[str, Any]:
         """Return the measure as JSON values, which `from_description` reads."""
-        told = self._asdict()
-        del told["n_folds"], told["rounded"]  # which are parameters of the search
-        return told | {
+        description = self._asdict()
+        del description["n_folds"], description["rounded"]  # which are parameters of the search
+        return description | {
             "sizes": list(self.sizes),
             "options": dict(self.options),
             "baseline": self.baseline and list(self.baseline),
@@ -417,8 +419,8 @@ class Measure(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        told = "".join(f", {name}={value!r}" for name, value in self.options)
-        return f"{self.name!r}{told}"
+        options = "".join(f", {name}={value!r}" for name, value in self.options)
+        return f"{self.name!r}{options}"
 
 
 @lru_cache(maxsize=4096)

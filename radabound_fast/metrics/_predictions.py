@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import by_class, check_class
-from radabound_fast.rows.packing import (
-    as_array,
-    as_numbers,
-    check_shape,
-    checked_words,
-    place_of,
-)
+from radabound_fast.rows.packing import as_array, as_numbers, check_shape, checked_words, place_of
 
 if TYPE_CHECKING:
     from ._truth import Truth
@@ -43,17 +37,17 @@ def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 
 def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
-    given = as_array(y_pred, "y_pred")
-    scores = as_numbers(given, "y_pred")
+    array = as_array(y_pred, "y_pred")
+    scores = as_numbers(array, "y_pred")
     check_shape(scores, truth.n_samples, ndim, "y_pred")
     _check_names(truth, y_pred, ndim)
     _check_all(np.isfinite(scores), scores, "be finite")
     rows = scores.astype(np.float64)
     # different ones must not become ties
-    exact = rows == given  # of objects too
+    exact = rows == array  # of objects too
     if scores.dtype.kind in "iu":  # which would be compared as floats
         exact = (scores >= -(2**53)) & (scores <= 2**53)
-    _check_all(exact, given, "be exact in float64")
+    _check_all(exact, array, "be exact in float64")
     return _as_rows(rows)
 
 

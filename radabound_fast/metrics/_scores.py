@@ -64,15 +64,15 @@ def areas(truth: Truth, rows: Array) -> Array:
     """The area under the curve of each row of scores, and in each block of rows."""
     blocks, is_positive = truth.blocks, truth.positive
     n_negative, n_positive = truth.sizes
-    found = np.empty((len(rows), 1 + (0 if blocks is None else len(blocks.positive))))
+    result = np.empty((len(rows), 1 + (0 if blocks is None else len(blocks.positive))))
     for place, scores in enumerate(rows):
         negative, positive = np.sort(scores[~is_positive]), np.sort(scores[is_positive])
         below = np.searchsorted(negative, positive, "left").sum(dtype=np.int64)
         wins = below + np.searchsorted(negative, positive, "right").sum(dtype=np.int64)
-        found[place, 0] = wins / (2 * n_negative * n_positive)
+        result[place, 0] = wins / (2 * n_negative * n_positive)
         if blocks is not None:
-            found[place, 1:] = blocks.areas(scores)
-    return found
+            result[place, 1:] = blocks.areas(scores)
+    return result
 
 
 class Blocks(NamedTuple):

@@ -54,7 +54,7 @@ class Metric(NamedTuple):
         counts being fixed by the labels; None: the metric is no such mean.
     counts_alike : bool
         Whether the rows of such a mean all count the same.
-    given : str
+    conditional_on : str
         What the coverage is conditional on, if on anything.
     over : str
         What the population's value is taken over, if that is not the whole population.
@@ -76,7 +76,7 @@ class Metric(NamedTuple):
     asymptotic: Callable[[Truth, Array, float], tuple[float, float]] | None = None
     n_effective: Callable[[Measure], float] | None = None
     counts_alike: bool = True
-    given: str = ""
+    conditional_on: str = ""
     over: str = ""
     needs: str = ""
 
@@ -108,24 +108,11 @@ _negative = partial(
     asymptotic=_losses.negative_asymptotic,
 )
 _of_probabilities = partial(_negative, takes="probabilities", read=_predictions.probabilities)
-_of_numbers = partial(
-    _negative,
-    takes="numbers",
-    read=_predictions.within_range,
-    needs="numbers",
-)
+_of_numbers = partial(_negative, takes="numbers", read=_predictions.within_range, needs="numbers")
 
 _ROWS = (
-    _of_all(
-        name="error",
-        greater_is_better=False,
-        **_classes.rate(_classes.wrong),
-    ),
-    _of_all(
-        name="accuracy",
-        greater_is_better=True,
-        **_classes.rate(_classes.right),
-    ),
+    _of_all(name="error", greater_is_better=False, **_classes.rate(_classes.wrong)),
+    _of_all(name="accuracy", greater_is_better=True, **_classes.rate(_classes.right)),
     _of_each_class(
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
@@ -135,7 +122,7 @@ _ROWS = (
         n_effective=_classes.n_balanced,
         counts_alike=False,
         theorem="Result 23: Chernoff, or Clopper and Pearson by class",
-        given="the labels",
+        conditional_on="the labels",
         over="over the classes that the holdout has",
         needs="every class",
     ),
@@ -143,7 +130,7 @@ _ROWS = (
         name="precision",
         **_classes.rate(_classes.right_among_predicted),
         n_outcomes=_classes.n_ratios,
-        given="which rows are predicted positive",
+        conditional_on="which rows are predicted positive",
         needs="two classes",
     ),
     _of_two_classes(
@@ -151,7 +138,7 @@ _ROWS = (
         **_classes.rate(_classes.right_positive),
         one_count=_classes.second_errors,
         n_effective=_classes.n_positive,
-        given="the labels",
+        conditional_on="the labels",
         needs="both classes",
     ),
     _of_two_classes(
@@ -159,7 +146,7 @@ _ROWS = (
         **_classes.rate(_classes.right),
         one_count=_classes.first_errors,
         n_effective=_classes.n_rows,
-        given="the labels",
+        conditional_on="the labels",
         needs="both classes",
     ),
     _of_two_classes(
@@ -167,7 +154,7 @@ _ROWS = (
         value=_classes.f1,
         interval=_classes.f1_interval,
         n_outcomes=_classes.n_ratios,
-        given="which rows are positive or predicted so",
+        conditional_on="which rows are positive or predicted so",
         needs="two classes",
     ),
     _mean(
@@ -190,13 +177,10 @@ _ROWS = (
         asymptotic=_scores.auc_asymptotic,
         keeps="limits",
         theorem="Result 22: Hoeffding's pairs, or betting on blocks",
-        given="the labels",
+        conditional_on="the labels",
         needs="both classes",
     ),
-    _of_probabilities(
-        name="neg_log_loss",
-        summary=_losses.log_losses,
-    ),
+    _of_probabilities(name="neg_log_loss", summary=_losses.log_losses),
     _of_probabilities(name="neg_brier_score", summary=_losses.brier_losses),
     _of_numbers(name="neg_mean_absolute_error", summary=_losses.absolute_errors),
     _of_numbers(name="neg_mean_squared_error", summary=_losses.squared_errors),

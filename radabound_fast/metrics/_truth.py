@@ -19,13 +19,11 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import (
-    asymptotic_mean_interval,
-    weighted_interval,
-)
+from radabound_fast.bounds import asymptotic_mean_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers, bits_of
+from radabound_fast.rows.signs import WORD_BITS
 from radabound_fast.rows.weighting import Weighting
 
 from ._choices import AbsoluteError, Cost, LogLoss, MetricChoice, SquaredError
@@ -49,6 +47,7 @@ class Truth:
         self, labels: Labels, metric: MetricChoice, weighting: Weighting | None = None
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
+        self.masks: list[Array] = []
         row = self.row = METRICS[metric.name]
         self.n_classes = len(labels.classes)
         self.options: dict[str, Any] = {}
@@ -90,6 +89,15 @@ class Truth:
                 raise ValueError("baseline must be left out beside sample_weight or groups")
             other.baseline = other._baseline(baseline)
         return other
+
+    def part(self, start: int, stop: int) -> Truth:
+        """Return these labels at some samples, for counting errors there; start: whole words."""
+        part, words = copy(self), slice(start // WORD_BITS, -(-stop // WORD_BITS))
+        part.n_samples, part.labels = stop - start, self.labels[start:stop]
+        part.masks = [mask[words] for mask in self.masks]
+        if self.baseline is not None:
+            part.baseline = self.baseline[:, words]
+        return part
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -141,12 +149,12 @@ class Truth:
         summary = self.row.summary(self, rows)
         if self.row.keeps == "limits":
             lows, highs = measure.limits(summary, nats)
-            kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+            stored = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
-                return kept
+                return stored
             pairs = zip(summary, nats.tolist(), strict=True)
             gains = [self.gain(self.baseline_losses, *one) for one in pairs]
-            return np.hstack([kept, np.array(gains).reshape(-1, 3)])
+            return np.hstack([stored, np.array(gains).reshape(-1, 3)])
         return summary
 
     def values(self, measure: Measure, rows: Array) -> Array:
@@ -182,14 +190,20 @@ class Truth:
         """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
         return self.row.name in COUNTED and self.weighting is None
 
-    def keep_errors(self, rows: Array, secret: bytes) -> tuple[Array, NDArray[np.uint64]]:
-        """How often each row errs, and errs with the baseline; and its keyed hash."""
-        words = rows.astype("<u8", copy=False)
-        hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
+    def keep_errors(
+        self, rows: Array, secret: bytes | None
+    ) -> tuple[Array, NDArray[np.uint64] | None]:
+        """How often each row errs, and errs with the baseline; and with a secret its keyed hash."""
+        hashes = None
+        if secret is None:
+            totals, _ = sums_of_rows(rows, self.n_samples, packed=True)
+        else:
+            words = rows.astype("<u8", copy=False)
+            hashes, totals = fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
-            return found[:, np.newaxis], hashes
+            return totals[:, np.newaxis], hashes
         both, _ = sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
-        return np.array((found, both)).T, hashes
+        return np.array((totals, both)).T, hashes
 
     def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
         """How much lower the mean of the second losses is, and the limits of that."""
@@ -203,15 +217,15 @@ class Truth:
             lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
         losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
-        kept = np.empty((len(losses), 3))
+        stored = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
             mean = float(np.average(one, weights=weighting.weights))
             share = min(max((mean - self.least) / span, 0.0), 1.0)
             limits = weighted_interval(share, weighting.of_groups, weighting.counts, paid)
             low, high = around(mean, *(self.least + span * limit for limit in limits))
-            kept[place] = (-mean, -high, -low) if negative else (mean, low, high)
-        return kept
+            stored[place] = (-mean, -high, -low) if negative else (mean, low, high)
+        return stored
 
     def _losses_of(self, rows: Array) -> Array:
         """What is averaged, sample by sample."""

@@ -66,12 +66,12 @@ def counts_of(values: NDArray[Any], n_rows: int) -> tuple[NDArray[np.int64], NDA
     counts = np.rint(floats * n_rows)
     apart = np.abs(floats - counts / n_rows)
     precision = float(np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps)
-    found = apart <= _ULPS * precision * np.maximum(counts, 1) / n_rows
+    is_count = apart <= _ULPS * precision * np.maximum(counts, 1) / n_rows
     # what has more than 12 digits is no count of rows within them
-    printed = ~found & (floats.round(12) == floats) if values.dtype == np.float64 else ~found
+    printed = ~is_count & (floats.round(12) == floats) if values.dtype == np.float64 else ~is_count
     for place in np.flatnonzero(printed):
-        found[place] = apart[place] <= 0.5 * (1 + 1e-9) * _last_digit(values[place])
-    return counts.astype(np.int64), found
+        is_count[place] = apart[place] <= 0.5 * (1 + 1e-9) * _last_digit(values[place])
+    return counts.astype(np.int64), is_count
 
 
 def _last_digit(value: Any) -> float:

@@ -64,15 +64,15 @@ class GatePlan:
 
     def to_json(self) -> str:
         """The question and the rows, as a JSON object."""
-        told = asdict(self)
-        for row in told["rows"]:
+        fields = asdict(self)
+        for row in fields["rows"]:
             for name in ("gains", "samples"):
                 if row[name] is not None:  # JSON has no infinity
                     row[name] = {
                         passes: None if number == math.inf else number
                         for passes, number in row[name].items()
                     }
-        return json.dumps(told, indent=2, allow_nan=False)
+        return json.dumps(fields, indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         passes = sorted({count for row in self.rows for count in self._numbers(row)})
@@ -166,8 +166,8 @@ def plan_gate(
     candidates = sorted({*(2**power for power in range(last.bit_length())), last})
 
     def needed(candidate: int, passes: int) -> float:
-        told = [passes, candidate - 1 - passes]
-        nats = math.log(1.0 / delta) + history_nats(told, n_candidates=n_candidates)
+        counts = [passes, candidate - 1 - passes]
+        nats = math.log(1.0 / delta) + history_nats(counts, n_candidates=n_candidates)
         if n_samples is not None:
             return gain_needed(n_samples, disagreement, nats, margin=margin)
         assert tolerance is not None
@@ -177,9 +177,9 @@ def plan_gate(
     of = "samples" if n_samples is None else "gains"
     rows = []
     for candidate in candidates:
-        found = {passes: needed(candidate, passes) for passes in columns if passes < candidate}
-        if found:
-            rows.append({"candidate": candidate, "gains": None, "samples": None, of: found})
+        needs = {passes: needed(candidate, passes) for passes in columns if passes < candidate}
+        if needs:
+            rows.append({"candidate": candidate, "gains": None, "samples": None, of: needs})
     return GatePlan(n_samples, disagreement, delta, margin, n_candidates, n_passes, tolerance, rows)
 
 

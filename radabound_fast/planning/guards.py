@@ -246,11 +246,7 @@ def _count(number: int | None) -> str:
 
 
 def _entries(
-    delta: float,
-    n_vectors: int,
-    error_rate: float,
-    space_size: int | None,
-    max_queries: int | None,
+    delta: float, n_vectors: int, error_rate: float, space_size: int | None, max_queries: int | None
 ) -> list[Entry]:
     """The rows of a plan: every bound, then the other guards."""
     return [

@@ -87,8 +87,8 @@ class Comparisons:
         from scipy.special import ndtri
 
         gains, p_values = self._test(numbers, rows)
-        is_open = self._may_be[numbers] & (p_values < self._delta) & (self._rank <= self._n_vectors)
-        is_open &= gains.enough(self._judge.n_samples)
+        is_open = self._may_be[numbers] & (p_values < self._delta)
+        is_open &= gains.enough(self._judge.n_units)
         for place in np.flatnonzero(is_open).tolist():
             z = -float(ndtri(p_values[place]))
             yield _Candidate(int(numbers[place]), rows[place], z, -float(gains.means[place]))
@@ -101,7 +101,7 @@ class Comparisons:
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
         """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
-        gains = moments_of_gains(rows, self._best, self._judge.n_samples)
+        gains = moments_of_gains(rows, self._best, self._judge.n_units)
         nats = -math.log(self._delta)
         p_values = self._judge.p_values(rows, gains, self._best, nats, of_losses=True)
         self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
@@ -115,7 +115,7 @@ class Comparisons:
     def take(self, first: int, rows: Array) -> None:
         """Take in rows of the pool, numbered from `first` on."""
         if math.isfinite(self._capped):
-            means = moments_of(rows, self._judge.n_samples).means
+            means = moments_of(rows, self._judge.n_units).means
             beyond = np.flatnonzero(means >= self._capped)
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
@@ -133,7 +133,7 @@ class Comparisons:
         if one.sums is None:
             one.sums = signed_sums(self._signs, one.row[np.newaxis])[0]
             one.maxima = np.zeros_like(one.sums)
-        m = self._judge.n_samples
+        m = self._judge.n_units
         gains = moments_of_gains(others, one.row, m)
         scales = gains.scales
         scales[m * gains.means * scales <= self._apart] = 0.0

@@ -59,7 +59,7 @@ class StepDown:
     ) -> None:
         self._judge, self._sums, self._rest, self._delta = judge, sums, none_yet, delta
         self.gains, self.p_values = gains, p_values
-        k, self._enough = len(p_values), gains.enough(judge.n_samples)
+        k, self._enough = len(p_values), gains.enough(judge.n_units)
         n, self._share = int(self._enough.sum()), delta * float(self._enough.mean())
         self.level, self.as_if = delta / k, float(k)
         if n:

@@ -70,7 +70,7 @@ class Front:
                 parts.append((numbers[may_be], rows[may_be]))
         self.parts = parts
         if self._n_bytes > FRONT_BYTES:
-            means = [moments_of(rows, self._judge.n_samples).means for _, rows in parts]
+            means = [moments_of(rows, self._judge.n_units).means for _, rows in parts]
             room = int(np.concatenate(means).size * FRONT_BYTES / self._n_bytes)
             self.capped = float(np.partition(np.concatenate(means), room)[room])
             self.parts = [
@@ -81,7 +81,7 @@ class Front:
 
     def best_rows(self, n: int) -> list[Array]:
         """Rows of about n models with the lowest mean losses, by kinds of rows."""
-        means = [moments_of(rows, self._judge.n_samples).means for _, rows in self.parts]
+        means = [moments_of(rows, self._judge.n_units).means for _, rows in self.parts]
         if not means:
             return []
         lowest = np.sort(np.concatenate(means))[:n]
@@ -99,7 +99,7 @@ class Front:
         Of N rows on which two models disagree one is right on n and the other on N - n; the sign
         test's p-value is at most ``exp(-(2 n - N)^2 / (2 N))``.
         """
-        m = self._judge.n_samples
+        m = self._judge.n_units
         gains = moments_of_gains(rows, self.row, m)
         spread = gains.plus + gains.minus if rows.dtype == self.row.dtype == np.uint64 else m
         return np.asarray((m * gains.means) ** 2 <= 2.0 * spread * self._nats)

@@ -44,7 +44,7 @@ class Intervals:
         self, judge: Judge, extremes: StudentisedExtremes, moments: Moments, delta: float
     ) -> None:
         self._judge, self._moments = judge, moments
-        k, self.enough = len(moments.means), moments.enough(judge.n_samples)
+        k, self.enough = len(moments.means), moments.enough(judge.n_units)
         n, share = int(self.enough.sum()), delta * float(self.enough.mean())
         self.level, self.as_if = delta / k, float(k)
         if n:

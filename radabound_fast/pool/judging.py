@@ -25,6 +25,9 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
+_GROUPED_AT_ONCE = 1 << 20  # losses
+
+
 class Judge:
     """Losses of predictions, and the metric that they are losses of.
 
@@ -37,10 +40,12 @@ class Judge:
     Raises
     ------
     TypeError, ValueError
-        The metric is no mean of losses, rows have weights or groups, or the baseline is no row.
+        The metric is no mean of losses, groups have different weights, or the baseline is no row.
 
     Attributes
     ----------
+    n_rows, n_units : int
+        Held-out rows, and how many of them, or of groups of them, are independent.
     intercept, slope : float
         The metric of a model is ``intercept + slope * mean``, its losses scaled to [0, 1].
     baseline : ndarray or None
@@ -48,9 +53,17 @@ class Judge:
     """
 
     def __init__(self, judged: Holdout | Losses, baseline: Any) -> None:
-        self.judged, self.n_samples = judged, judged.n_samples
-        if judged.weighting is not None:
-            raise ValueError("sample_weight and groups must be left out of what a pool judges")
+        self.judged, self.n_rows = judged, judged.n_samples
+        self._weighting, self.n_units = judged.weighting, judged.n_samples
+        if self._weighting is not None:
+            self.n_units = self._weighting.n_groups
+            least, most = self._weighting.of_groups[[0, -1]]
+            if most - least > 1e-9 * most:
+                raise ValueError(
+                    "sample_weight and groups must give every group the same weight in a pool, "
+                    f"whose exact limits and tests take equal ones, got {least:g} and {most:g}: "
+                    "with sample_weight = 1 / (rows of the group) all count alike"
+                )
         self.metric, self.greater_is_better = judged.metric, judged.greater_is_better
         self.intercept, self.slope = 0.0, 1.0
         self._truth = judged.truth if isinstance(judged, Holdout) else None
@@ -72,12 +85,26 @@ class Judge:
                 (self.baseline,) = self.losses(baseline, 1)
 
     def losses(self, y_pred: Any, ndim: int = 2) -> Array:
-        """Rows of losses: uint64 words where they are 0 or 1 by their type, else float32."""
+        """Rows of losses: uint64 words where they are 0 or 1 by their type, else float32.
+
+        Of groups their mean losses, as float32.
+        """
+        rows = self._losses_of_rows(y_pred, ndim)
+        if self._weighting is None:
+            return rows
+        step = max(1, _GROUPED_AT_ONCE // self.n_rows)
+        parts = [
+            self._weighting.group_means(as_reals(rows[start : start + step], self.n_rows))
+            for start in range(0, max(len(rows), 1), step)
+        ]
+        return in_units(np.concatenate(parts))
+
+    def _losses_of_rows(self, y_pred: Any, ndim: int) -> Array:
         if self._truth is None:
             if isinstance(y_pred, PackedLosses):
-                return np.atleast_2d(checked_words(y_pred, self.n_samples, ndim))
+                return np.atleast_2d(checked_words(y_pred, self.n_rows, ndim))
             array = as_array(y_pred, "losses")
-            values = np.atleast_2d(as_values(array, self.n_samples, ndim))
+            values = np.atleast_2d(as_values(array, self.n_rows, ndim))
             return pack_rows(values) if array.dtype.kind in "biu" else in_units(values)
         rows = self._truth.read(y_pred, ndim)
         if self.metric in COUNTED:
@@ -96,12 +123,12 @@ class Judge:
 
     def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Any, Any]:
         """Limits of the expected loss, given so many errors each."""
-        return binomial_interval(errors, self.n_samples, nats)
+        return binomial_interval(errors, self.n_units, nats)
 
     def least_gains(self, rows: Array, gains: Moments, nats: Floats) -> Floats:
         """Lower limits of the gain over the baseline; of counted gains without their rows."""
         if gains.are_counts.all():
-            return np.asarray(paired_interval(gains.plus, gains.minus, self.n_samples, nats)[0])
+            return np.asarray(paired_interval(gains.plus, gains.minus, self.n_units, nats)[0])
         assert self.baseline is not None
         pairs = zip(self._halves(rows, self.baseline), nats.tolist(), strict=True)
         lows = [betting_interval(row, one)[0] for row, one in pairs]
@@ -125,7 +152,7 @@ class Judge:
 
     def _halves(self, rows: Array, base: Array) -> Floats:
         """Gains of each sample as losses in [0, 1]: a half is none."""
-        gains = as_reals(base[np.newaxis], self.n_samples) - as_reals(rows, self.n_samples)
+        gains = as_reals(base[np.newaxis], self.n_units) - as_reals(rows, self.n_units)
         return np.asarray(0.5 + gains / 2.0, np.float64)
 
     def metric_of(self, means: Any) -> Any:

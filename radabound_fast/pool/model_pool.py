@@ -49,7 +49,7 @@ GUARANTEE = (
     "bootstrap with Rademacher signs, Chernozhukov, Chetverikov and Kato 2013 and 2019, turned "
     "into a level for exact limits). The statements beside them, by Bonferroni and Holm, hold with "
     "probability at least {certainty} at any number of rows, which is proved. Both assume "
-    "independent held-out examples."
+    "independent {units}."
 )
 
 
@@ -66,7 +66,8 @@ class ModelPool:
     ----------
     judged : array_like, Holdout, int or Losses
         Labels stand for ``Holdout(labels)``, an int for ``Losses(int)``.  The metric must be a mean
-        of losses (`metrics.MEANS`), without weights or groups.
+        of losses (`metrics.MEANS`).  Rows may belong to groups (patient, video) if all groups have
+        the same weight: then a group is a unit, and its mean loss is its loss.
     delta : float, default 0.1
         The probability that a statement fails.
     baseline : array_like, shape (n_samples,), optional
@@ -127,7 +128,7 @@ class ModelPool:
                 f"n_vectors must be at least {least} with delta = {self._delta:g}, got {n_vectors}"
             )
         self._judge = Judge(as_judged(judged), baseline)
-        self._signs = SignMatrix(self.n_samples, n_vectors, seed=seed)
+        self._signs = SignMatrix(self._judge.n_units, n_vectors, seed=seed)
         self._parts: list[Part] = []
         self._names: list[Any] | None = None
         self._losses: list[Moments] = []
@@ -153,7 +154,12 @@ class ModelPool:
     @property
     def n_samples(self) -> int:
         """Held-out rows, m."""
-        return self._judge.n_samples
+        return self._judge.n_rows
+
+    @property
+    def n_units(self) -> int:
+        """Independent units: groups of held-out rows, or the rows themselves."""
+        return self._judge.n_units
 
     @property
     def n_models(self) -> int:
@@ -185,7 +191,7 @@ class ModelPool:
         """The baseline's metric on the holdout; None without one."""
         if self._judge.baseline is None:
             return None
-        mean = moments_of(self._judge.baseline[np.newaxis], self.n_samples).means[0]
+        mean = moments_of(self._judge.baseline[np.newaxis], self.n_units).means[0]
         return float(self._judge.metric_of(mean))
 
     @property
@@ -196,7 +202,9 @@ class ModelPool:
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        return GUARANTEE.format(certainty=certainty(self._delta))
+        grouped = self.n_units < self.n_samples
+        units = "groups of held-out examples, of one population" if grouped else "held-out examples"
+        return GUARANTEE.format(certainty=certainty(self._delta), units=units)
 
     # ---- models ----------------------------------------------------------------------------
 
@@ -225,7 +233,7 @@ class ModelPool:
         n_threads = check_count(n_threads=n_threads)
         part = self._part_of(Y_pred)
         into = [each.copy() for each in (self._scores, self._paired) if each is not None]
-        front, base, m, n_new = self._front.copy(), self._judge.baseline, self.n_samples, 0
+        front, base, m, n_new = self._front.copy(), self._judge.baseline, self.n_units, 0
         losses, gains, p_values = [], [], []
         for rows in part:
             if len(rows) == 0:
@@ -445,7 +453,7 @@ class ModelPool:
 
     def __getstate__(self) -> dict[str, Any]:
         lists = {name: list(part) for name, part in vars(self).items() if type(part) is list}
-        signs = {"_signs": (self.n_samples, self.n_vectors), "_seed": self.seed, "_sums": None}
+        signs = {"_signs": (self.n_units, self.n_vectors), "_seed": self.seed, "_sums": None}
         return vars(self) | lists | {"_front": self._front.copy()} | signs
 
     def __setstate__(self, state: dict[str, Any]) -> None:

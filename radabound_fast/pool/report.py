@@ -32,8 +32,8 @@ class PoolReport(BaseReport):
     metric : str
         A name in `radabound_fast.metrics.METRICS`, or "mean loss".
     greater_is_better : bool
-    n_samples, n_models : int
-        m held-out rows, k models.
+    n_samples, n_units, n_models : int
+        m held-out rows, how many of them, or of groups of them, are independent, and k models.
     delta : float
         The probability that a statement fails.
     guarantee : str
@@ -49,6 +49,7 @@ class PoolReport(BaseReport):
     metric: str
     greater_is_better: bool
     n_samples: int
+    n_units: int
     n_models: int
     delta: float
     guarantee: str
@@ -71,6 +72,7 @@ class PoolReport(BaseReport):
             metric=pool.judged.metric,
             greater_is_better=pool.judged.greater_is_better,
             n_samples=pool.n_samples,
+            n_units=pool.n_units,
             n_models=pool.n_models,
             delta=pool.delta,
             guarantee=pool.guarantee,
@@ -86,7 +88,7 @@ class PoolReport(BaseReport):
         score, place = scored(intervals.values[best], intervals.lows[best], intervals.highs[best])
         text = (
             f"Of {counted(self.n_models, 'model')} {_called(intervals.names[best])} is the best "
-            f"on {counted(self.n_samples, 'held-out row')}: {self.metric} {score}, and {place} in "
+            f"on {self._rows}: {self.metric} {score}, and {place} in "
             f"the population, {about} for all models at once (as if they were "
             f"{counted(round(intervals.as_if), 'independent one')}). The best model in the "
             f"population is among {counted(int(best_set.may_be_best.sum()), 'model')}, {about} "
@@ -103,6 +105,11 @@ class PoolReport(BaseReport):
             f"{text} All of this is asymptotic, but for what is proved, and for models that were "
             "fixed before any holdout score was seen (radabound_fast.ModelPool)."
         )
+
+    @property
+    def _rows(self) -> str:
+        rows = counted(self.n_samples, "held-out row")
+        return rows if self.n_units == self.n_samples else f"{rows} in {self.n_units:,} groups"
 
     def ranking(self, n: int | None = None) -> list[int]:
         """Places of the n best models on the holdout, the best first."""
@@ -135,6 +142,7 @@ class PoolReport(BaseReport):
         fields: dict[str, Any] = {
             "metric": self.metric,
             "n_samples": self.n_samples,
+            "n_units": self.n_units,
             "n_models": self.n_models,
             "delta": self.delta,
             "level": intervals.level,
@@ -173,8 +181,7 @@ class PoolReport(BaseReport):
             self.best_set.may_be_best[order],
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_models, 'model')} on "
-            f"{counted(self.n_samples, 'held-out row')}: {n_best:,} may be the best",
+            title=f"{counted(self.n_models, 'model')} on {self._rows}: {n_best:,} may be the best",
             subtitle=f"All intervals hold with probability about {certainty(self.delta)}, and so "
             "does the set, if all models were fixed beforehand",
         )

@@ -236,13 +236,13 @@ class Labels:
         codes = np.empty(rows.shape, self._codes.dtype)
         step = max(1, BLOCK_VALUES // self.n_samples)
         for start in range(0, len(rows), step):
-            found = find(rows[start : start + step])
-            if found.min() < 0:
-                row, sample = np.argwhere(found < 0)[0].tolist()
+            block_codes = find(rows[start : start + step])
+            if block_codes.min() < 0:
+                row, sample = np.argwhere(block_codes < 0)[0].tolist()
                 value = _listed(rows[start + row, sample : sample + 1])[0]
                 place = place_of((start + row) * self.n_samples + sample, values.shape)
                 raise _unknown(value, place)
-            codes[start : start + step] = found
+            codes[start : start + step] = block_codes
         return codes.reshape(values.shape)
 
     def _number_finder(self, dtype: np.dtype[Any]) -> Finder:
@@ -263,10 +263,10 @@ class Labels:
         """By a dictionary, in which numbers are equal by value; -1: not found."""
         code_of = self._code_of
         try:
-            found = [code_of.get(value, -1) for value in _listed(block)]
+            codes = [code_of.get(value, -1) for value in _listed(block)]
         except TypeError as error:
             raise TypeError(f"y_pred must be hashable: {error}") from None
-        return np.array(found, np.intp).reshape(block.shape)
+        return np.array(codes, np.intp).reshape(block.shape)
 
     def __repr__(self) -> str:
         return f"Labels(n_samples={self.n_samples}, n_classes={len(self._classes)})"

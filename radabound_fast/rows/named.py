@@ -33,10 +33,10 @@ def class_order(names: list[Any], classes: list[Any], what: str) -> list[int] | 
     """Where each class is among the names of columns or rows; None: they say nothing."""
     place_of = _places(classes)
     places = [_place(one, place_of) for one in names]
-    found = [place for place in places if place is not None]
-    if sorted(found) == list(range(len(classes))) and len(names) == len(classes):
+    known = [place for place in places if place is not None]
+    if sorted(known) == list(range(len(classes))) and len(names) == len(classes):
         return [places.index(place) for place in range(len(classes))]
-    if not found or [str(one) for one in names] == [str(place) for place in range(len(names))]:
+    if not known or [str(one) for one in names] == [str(place) for place in range(len(names))]:
         return None
     raise ValueError(
         f"{what} must name each of the classes {classes!r:.200} once, or none, got the names "

@@ -49,14 +49,14 @@ class Weighting:
         self.weights: NDArray[np.float64] | None = None
         self.codes: NDArray[np.int64] = np.arange(n_samples)
         if sample_weight is not None:
-            given = as_array(sample_weight, "sample_weight")
-            check_shape(given, n_samples, 1, "sample_weight")
-            self.weights = as_numbers(given, "sample_weight").astype(np.float64)
+            weights = as_array(sample_weight, "sample_weight")
+            check_shape(weights, n_samples, 1, "sample_weight")
+            self.weights = as_numbers(weights, "sample_weight").astype(np.float64)
             good = (self.weights > 0.0) & (self.weights < math.inf)
             if not good.all():
                 place = int(good.argmin())
                 raise ValueError(
-                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
+                    f"sample_weight must be positive and finite, got {weights[place]!s} at sample "
                     f"{place}"
                 )
         if groups is not None:
@@ -74,7 +74,7 @@ class Weighting:
     @property
     def is_of_rows(self) -> bool:
         """Whether each row is a group of its own."""
-        return int(self.counts.sum()) == len(self.codes)
+        return self.n_groups == len(self.codes)
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
@@ -84,6 +84,19 @@ class Weighting:
         weighting = cls(n_samples, sample_weight, groups)
         counts_alike = weighting.is_of_rows and len(weighting.of_groups) == 1
         return None if counts_alike else weighting
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are; rows, where there are none."""
+        return int(self.counts.sum())
+
+    def group_means(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the weighted mean of each group: shape (k, n_groups), of rows of shape (k, m)."""
+        order = np.argsort(self.codes, kind="stable")
+        weights = np.ones(len(order)) if self.weights is None else self.weights[order]
+        starts = np.searchsorted(self.codes[order], np.arange(self.n_groups))
+        sums = np.add.reduceat(rows[:, order] * weights, starts, axis=1)
+        return np.clip(sums / np.add.reduceat(weights, starts), 0.0, 1.0)
 
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from radabound_fast._checks import counted
@@ -79,9 +79,13 @@ class Call:
         self.n_rows = 0
         self.key: Any = None  # or keys, of `query_many`
         self.run: Callable[[], Any] = dict
-        digest = hashlib.sha256(b"many" if many else b"one")
-        digest.update(body)
-        self.digest = digest.digest()[:16]
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What tells this call from others under its key."""
+        digest = hashlib.sha256(b"many" if self.many else b"one")
+        digest.update(self.body)
+        return digest.digest()[:16]
 
 
 class Answering:

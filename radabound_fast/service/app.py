@@ -34,7 +34,7 @@ from radabound_fast.service.replies import (
 )
 from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
-from radabound_fast.service.turns import Lane
+from radabound_fast.service.turns import SERVICE, Lane
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
@@ -218,20 +218,24 @@ class Service:
             raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
+        if length > self._max_body:
+            raise self._too_large()
         parts: list[bytes] = []
         n_held = 0
         try:
-            if length > self._max_body:
-                raise self._too_large()
-            async for part in request.stream():
-                self._at_once.hold(team, len(part))
-                n_held += len(part)
-                if n_held > self._max_body:
-                    raise self._too_large()
-                parts.append(part)
+            try:
+                async for part in request.stream():
+                    self._at_once.hold(team, len(part))
+                    n_held += len(part)
+                    if n_held > self._max_body:
+                        raise self._too_large()
+                    parts.append(part)
+            except ClientDisconnect:
+                raise _refusal(400, "ConnectionError", "the client went away") from None
+            except asyncio.CancelledError:  # uvicorn waits no longer
+                reason = "nothing was counted: the service is ending"
+                raise _refusal(503, "RuntimeError", reason) from None
             yield b"".join(parts)
-        except ClientDisconnect:
-            raise _refusal(400, "ConnectionError", "the client went away") from None
         finally:
             self._at_once.let_go(team, n_held)
 
@@ -318,7 +322,7 @@ class Service:
     async def _health(self, _: Request) -> Response:
         """Whether the database answers, or is at work: one check at a time, whoever asks."""
         if self._check is None or self._check.done():
-            self._check = asyncio.create_task(self._read("", self._progress))
+            self._check = asyncio.create_task(self._read(SERVICE, self._progress))
         await asyncio.wait({self._check}, timeout=_CHECK_SECONDS)
         if self._check.done():
             answers = self._check.exception() is None

@@ -72,10 +72,10 @@ class _Column:
                 token = token_of(value, "params")
                 self._codes[row] = self._category.setdefault(token, len(self._category))
         self._is_number = self._codes == _NUMBER
-        found, counts = np.unique(numbers[self._is_number], return_counts=True)
+        distinct, counts = np.unique(numbers[self._is_number], return_counts=True)
         # the share of the points below a value, and half of those that have it
-        self._values, self._shares = found, (counts.cumsum() - counts / 2) / max(1, counts.sum())
-        self._scaled = self._scale(numbers) if len(found) else numbers
+        self._values, self._shares = distinct, (counts.cumsum() - counts / 2) / max(1, counts.sum())
+        self._scaled = self._scale(numbers) if len(distinct) else numbers
 
     def _scale(self, numbers: Any) -> Any:
         return np.interp(numbers, self._values, self._shares)

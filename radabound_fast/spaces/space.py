@@ -136,6 +136,6 @@ def same_description(one: Any, other: Any) -> bool:
 def _without_order(description: Any) -> Any:
     """A description but for the order of names."""
     if isinstance(description, dict):
-        kept = {name: _without_order(part) for name, part in description.items()}
-        return kept | {ORDER: sorted(kept[ORDER])} if ORDER in kept else kept
+        parts = {name: _without_order(part) for name, part in description.items()}
+        return parts | {ORDER: sorted(parts[ORDER])} if ORDER in parts else parts
     return list(map(_without_order, description)) if isinstance(description, list) else description

@@ -21,11 +21,11 @@ crash.  They belong to it: the log holds answers that are nowhere else until SQL
 back (a WAL checkpoint).  The last process to close the database does so and removes both.  A
 search's database is open for the length of a query, and has no log between.
 
-**Copies and backups.**  Copy a database when it is closed; a copy of ``guard.db`` without its log
-is an old copy.  No file can tell an old copy of itself from the present one.  Whoever restores a
-backup takes back the queries since, and the guarantee no longer covers their answers: write a
-restored guard off, unless exactly the same queries are made again, which restores the very same
-state.
+**Copies and backups.**  Copy a database when it is closed, or with `back_up` at any time; a copy of
+``guard.db`` without its log is an old copy.  No file can tell an old copy of itself from the
+present one.  Whoever restores a backup takes back the queries since, and the guarantee no longer
+covers their answers: write a restored guard off, unless exactly the same queries are made again,
+which restores the very same state.
 
 **Where it may be.**  On a disk of the machine: network file systems lock too badly.  Under one
 name: a second one (a hard link, a file mounted without its folder) would have a log of its own.
@@ -38,7 +38,7 @@ Whoever can write the file can also write another one.  It holds the seed of the
 of the fingerprints, and is readable by its owner alone (mode 600).
 
 ========================  ======================================================================
-`opening`                 open a database, or make it where there is none
+`opening`, `backup`       open a database, or make it where there is none; copy it
 `ledger`, `place`         the row of a guard; the files that stand beside it
 `record`, `events`        the queries of a search; the events of a guard
 `served`                  the log of a service
@@ -47,11 +47,12 @@ of the fingerprints, and is readable by its owner alone (mode 600).
 ========================  ======================================================================
 """
 
+from radabound_fast.store.backup import back_up
 from radabound_fast.store.description import Description, Progress
 from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path
 from radabound_fast.store.ledger import Durability, Ledger
-from radabound_fast.store.opening import open_ledger, open_record
+from radabound_fast.store.opening import open_any, open_ledger, open_record
 from radabound_fast.store.record import SearchRecord
 
 __all__ = [
@@ -62,6 +63,8 @@ __all__ = [
     "Path",
     "Progress",
     "SearchRecord",
+    "back_up",
+    "open_any",
     "open_ledger",
     "open_record",
 ]

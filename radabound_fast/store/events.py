@@ -89,6 +89,10 @@ class EventRecord(Record):
     def read(self, work: Callable[[Turn], T]) -> T:
         return self._do(lambda database: work(_DatabaseTurn(self, database)))
 
+    def check_whole(self) -> None:
+        super().check_whole()
+        self.read(lambda turn: [turn.content(place) for place in range(len(turn.events))])
+
     def checksum(self, number: int, content: bytes) -> bytes:
         """Return the checksum of a part of an event, which depends on its number too."""
         return self._checksums.of(number.to_bytes(8, "little") + content)

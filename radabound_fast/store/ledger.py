@@ -29,7 +29,7 @@ from radabound_fast.store.description import (
 from radabound_fast.store.folder import BUSY_SECONDS, Path
 from radabound_fast.store.place import Place
 from radabound_fast.store.schema import GUARD, add_log_tables, check_tables
-from radabound_fast.store.sqlite import connect, explained
+from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]
@@ -110,8 +110,7 @@ class Ledger:
 
     def stored(self) -> Progress:
         """Return the state, once the whole file was checked; ValueError if it is damaged."""
-        if self._rows("PRAGMA integrity_check") != [("ok",)]:
-            raise Damaged(f"{self.path} is damaged: SQLite's integrity check fails")
+        check_integrity(self._rows, self.path)
         self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // self._value('PRAGMA page_size')}")
@@ -120,6 +119,10 @@ class Ledger:
         # reading has opened the log, and from now on nobody may remove it until this is closed
         self._place.remember()
         return progress
+
+    def check_whole(self) -> None:
+        """Read all of the file; ValueError if it is damaged anywhere."""
+        self.stored()
 
     def read(self) -> Progress | None:
         """Return the state; None if it is what was last read or committed here.

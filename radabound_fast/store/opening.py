@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import sqlite3
 from typing import TypeVar
 
 from radabound_fast.store.description import Checksums, Description, Progress, text_of
-from radabound_fast.store.folder import Path, in_turn, real_path, undisturbed
+from radabound_fast.store.events import EventRecord
+from radabound_fast.store.folder import Path, in_turn, naming, real_path, undisturbed
 from radabound_fast.store.ledger import Durability, Ledger, blob_of
 from radabound_fast.store.place import INDEX, JOURNAL, LOG
-from radabound_fast.store.record import Record
-from radabound_fast.store.schema import GUARD, create_tables
-from radabound_fast.store.sqlite import make_database
+from radabound_fast.store.record import Record, SearchRecord
+from radabound_fast.store.schema import EVENTS, GUARD, SEARCH, create_tables
+from radabound_fast.store.sqlite import explained, make_database
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -51,7 +53,7 @@ def open_ledger(
 
 
 def _make_ledger(target: str, name: str, description: Description, progress: Progress) -> None:
-    _check_no_log(target, name, LOG, JOURNAL)
+    check_no_log(target, name, LOG, JOURNAL)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(target + INDEX)  # of a log that is gone; there is nothing else in it
     text = text_of(description)
@@ -82,7 +84,7 @@ def open_record(
     def make() -> None:
         if new is None or os.path.lexists(target):
             return
-        _check_no_log(target, name, JOURNAL)
+        check_no_log(target, name, JOURNAL)
         text = text_of(new)
         checksum = Checksums(text).of(b"")
 
@@ -97,7 +99,26 @@ def open_record(
     return kind(path, durability)
 
 
-def _check_no_log(target: str, name: str, *suffixes: str) -> None:
+def open_any(path: Path) -> Ledger | SearchRecord | EventRecord:
+    """Open the database of a guard or a search that is there, of whatever kind it is."""
+    target, name = real_path(path), os.fsdecode(path)
+    with naming(name):
+        os.stat(target)
+    # without a lock or a look at the log: what is read here never changes
+    uri = f"{pathlib.Path(target).as_uri()}?mode=ro&immutable=1"
+    try:
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
+            ((number,),) = database.execute("PRAGMA application_id").fetchall()
+    except sqlite3.Error as error:
+        raise explained(error, target, name) from None
+    if number == SEARCH.application_id:
+        return open_record(SearchRecord, path, "power")
+    if number == EVENTS.application_id:
+        return open_record(EventRecord, path, "power")
+    return open_ledger(path)
+
+
+def check_no_log(target: str, name: str, *suffixes: str) -> None:
     """Raise ValueError if SQLite would take another database's log for that of a new one."""
     for suffix in suffixes:
         if os.path.lexists(target + suffix):

@@ -29,7 +29,7 @@ from radabound_fast.store.folder import (
 )
 from radabound_fast.store.ledger import Durability
 from radabound_fast.store.schema import SEARCH, Schema, add_log_tables, check_tables
-from radabound_fast.store.sqlite import connect, explained
+from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
 
@@ -120,6 +120,14 @@ class Record:
     def look(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` finds, which only reads."""
         return self._do(work)
+
+    def check_whole(self) -> None:
+        """Read all of the file; ValueError if it is damaged anywhere."""
+        self._do(
+            lambda database: check_integrity(
+                lambda ask: database.execute(ask).fetchall(), self.path
+            )
+        )
 
     def add_log_tables(self) -> None:
         """Have the tables of a service's log beside the queries from now on."""
@@ -215,6 +223,10 @@ class SearchRecord(Record):
             return self._count(database)
 
         return self._do(work, "IMMEDIATE")
+
+    def check_whole(self) -> None:
+        super().check_whole()
+        self.after(0)
 
     def first_free_rerun(self, code: Hashable) -> int:
         """Return the first rerun of a key that was not queried yet, from 1."""

@@ -9,6 +9,7 @@ import pathlib
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.folder import (
@@ -74,10 +75,22 @@ def _can_write(path: str) -> bool:
     return os.access(path, os.W_OK) and why_not_written(os.path.dirname(path)) is None
 
 
-def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:
+def check_integrity(rows_of: Callable[[str], list[Any]], path: str) -> None:
+    """Raise ValueError if SQLite's integrity check fails; `rows_of` as in `check_tables`."""
+    if rows_of("PRAGMA integrity_check") != [("ok",)]:
+        raise Damaged(f"{path} is damaged: SQLite's integrity check fails")
+
+
+def make_database(
+    target: str,
+    name: str,
+    fill: Callable[[sqlite3.Connection], None],
+    check: Callable[[str], None] = lambda part: None,
+) -> None:
     """Make a database at `target` by `fill`, whole or not at all; within `in_turn`.
 
-    FileExistsError if something is there, OSError if it cannot be written.
+    `check` may open the file and refuse it before it has its name.  FileExistsError if something is
+    there, OSError if it cannot be written.
     """
     folder, prefix = os.path.dirname(target), part_prefix(target)
     with (
@@ -91,5 +104,6 @@ def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], N
                 fill(database)
         except sqlite3.Error as error:
             raise explained(error, part, name) from None
+        check(part)
         put_new(part, target)
         sync_folder(folder)

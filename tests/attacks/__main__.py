@@ -45,6 +45,8 @@ ATTACKS = [
     Attack(strangers.malformed),
     Attack(teams.pipelines, "red", **SMALL_SEARCH),
     Attack(teams.reports, "red", **LONG_RECORD),
+    Attack(teams.reports_of_many, "owner", **LONG_RECORD),
+    Attack(teams.reports_of_many, "red", **LONG_RECORD, whose="red"),
     Attack(teams.pages, "red", **LONG_RECORD),
     Attack(teams.long_blocks, "red", BALANCED, teams.SMALL),
     Attack(teams.large_blocks, "red"),
@@ -64,8 +66,8 @@ def faults(attack: Attack, outcome: Outcome) -> list[str]:
     found = []
     if outcome.failures or not outcome.waits:
         found.append(f"{len(outcome.failures)} calls of others failed: {set(outcome.failures)}")
-    if max(outcome.waits, default=0.0) > MOST_WAIT:
-        found.append(f"others waited {max(outcome.waits):.1f} s")
+    if (longest := max(outcome.waits + outcome.health, default=0.0)) > MOST_WAIT:
+        found.append(f"others waited {longest:.1f} s")
     if outcome.memory > MOST_MEMORY:
         found.append(f"{outcome.memory / 1e6:,.0f} MB of memory")
     if outcome.logs > MOST_LOGS * max(outcome.seconds, 1.0):
@@ -87,12 +89,14 @@ def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
             f"{name[7:]}: {counts[name]:,}" for name in sorted(counts) if name.startswith("status ")
         )
         sent = f"{counts['requests']:,} requests{statuses and f' ({statuses})'}, {sent}"
-    n_asked = len(outcome.waits) + len(outcome.failures)
-    waits = [1000 * wait for wait in outcome.waits]
+    n_asked = len(outcome.waits) + sum("/" not in failure for failure in outcome.failures)
+    waits, health = ([1000 * wait for wait in one] for one in (outcome.waits, outcome.health))
+    answered = f"{len(waits):,} of {n_asked:,}"
     cells = [
-        title(attack), proxy, sent, f"{len(waits):,} of {n_asked:,}",
+        title(attack), proxy, sent, f"**{answered}**" if outcome.failures else answered,
         f"{statistics.median(waits):,.0f}" if waits else "",
         f"{max(waits):,.0f}" if waits else "",
+        f"{max(health):,.0f}" if health else "",
         f"{outcome.memory / 1e6:,.0f}",
         f"{outcome.logs * 86.4e-6 / outcome.seconds:,.1f}",
     ]  # fmt: skip
@@ -106,8 +110,8 @@ def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
             f"each. {n_faults} times one cost more than it may.", 110),
         "",
         "| attack | in front | sent | others' calls that were answered | median wait, ms "
-        "| longest, ms | memory, MB | logs, GB a day |",
-        "|---|---|---|---|---|---|---|---|",
+        "| longest, ms | of /health | memory, MB | logs, GB a day |",
+        "|---|---|---|---|---|---|---|---|---|",
         *rows,
     ])  # fmt: skip
 

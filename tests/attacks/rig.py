@@ -49,7 +49,7 @@ def service(folder: Path, labels: Any, options: tuple[str, ...]) -> Iterator[Run
 
 
 class Others(threading.Thread):
-    """A team that asks about one row after another, each on a new connection from another address.
+    """A team that sends one request after another, each on a new connection from another address.
 
     Attributes
     ----------
@@ -59,12 +59,12 @@ class Others(threading.Thread):
         What the others got.
     """
 
-    def __init__(self, front: Running, row: Any, head: dict[str, Any]) -> None:
+    def __init__(self, front: Running, method: str, path: str, body: bytes = b"") -> None:
         super().__init__(daemon=True)
         self.waits: list[float] = []
         self.failures: list[str] = []
         self._front, self._ended = front, threading.Event()
-        self._body = pack_body({"form": "bits", **head}, octets_of(row))
+        self._request = method, path, body or None
 
     def run(self) -> None:
         while not self._ended.wait(PAUSE):
@@ -81,7 +81,7 @@ class Others(threading.Thread):
         token = {"Authorization": f"Bearer {TOKENS['blue']}"}
         with contextlib.closing(connection):
             try:
-                connection.request("POST", "/query", self._body, token)
+                connection.request(*self._request, token)
                 return str(connection.getresponse().status)
             except (OSError, http.client.HTTPException) as error:
                 return type(error).__name__
@@ -121,8 +121,8 @@ class Attack:
     n_samples : int
     key : int, optional
         What the others ask about, if the guard needs a key.
-    n_answers : int
-        In the record before the attack.
+    n_answers, whose : int, str
+        Before the attack: answers, a key each, and the team that has them.
     """
 
     run: Callable[[Any], None]
@@ -131,6 +131,7 @@ class Attack:
     n_samples: int = 4000
     key: int | None = None
     n_answers: int = 0
+    whose: str = "owner"
 
 
 class Outcome(NamedTuple):
@@ -139,6 +140,7 @@ class Outcome(NamedTuple):
     counts: dict[str, int]
     seconds: float
     waits: list[float]
+    health: list[float]
     failures: list[str]
     memory: int
     logs: int
@@ -154,8 +156,11 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
         if proxy is not None:
             front = stack.enter_context(in_front(proxy, folder, served.port))
         fill(served, attack, labels)
-        others = Others(front, labels, {} if attack.key is None else {"key": attack.key})
+        head = {"form": "bits"} | ({} if attack.key is None else {"key": attack.key})
+        others = Others(front, "POST", "/query", pack_body(head, octets_of(labels)))
+        health = Others(front, "GET", "/health")
         others.start()
+        health.start()
         time.sleep(0.3)
 
         def costs(which: str) -> list[int]:
@@ -174,17 +179,19 @@ def attacked(attack: Attack, proxy: str | None, seconds: float, folder: Path) ->
         )  # fmt: skip
         lasted = time.monotonic() - began
         others.end()
+        health.end()
+        failures = others.failures + [f"/health: {failure}" for failure in health.failures]
         grown = [now - then for now, then in zip(costs("VmHWM"), before, strict=True)]
-        return Outcome(json.loads(done.stdout), lasted, others.waits, others.failures, *grown)
+        counts = json.loads(done.stdout)
+        return Outcome(counts, lasted, others.waits, health.waits, failures, *grown)
 
 
 def fill(served: Running, attack: Attack, labels: Any) -> None:
-    """Answers, a key each, by turns of the team and the owner, so that the record is long."""
+    """Answers of a team, a key each, so that the record is long."""
     rng = np.random.default_rng(2)
     for first in range(0, attack.n_answers, BLOCK):
-        team = "owner" if first // BLOCK % 2 else "red"
         rows = rng.random((BLOCK, attack.n_samples)) < 0.3
         head = {"form": "bits", "keys": list(range(first, first + BLOCK))}
-        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), team)
+        status, _ = served.post("/query_many", head, octets_of(rows ^ (labels == 1)), attack.whose)
         if status != 200:
             raise OSError(f"the record was not filled: {status}")

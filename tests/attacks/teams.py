@@ -38,6 +38,11 @@ def reports(attacker: Attacker) -> None:
     repeated(attacker, 20, "GET", "/report")
 
 
+def reports_of_many(attacker: Attacker) -> None:
+    """Twenty reports at once, on a million answers of one's own."""
+    repeated(attacker, 20, "GET", "/report")
+
+
 def pages(attacker: Attacker) -> None:
     """Twenty pages at once."""
     repeated(attacker, 20, "GET", "/")

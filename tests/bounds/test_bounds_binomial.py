@@ -138,7 +138,7 @@ def test_free_counts_are_those_whose_interval_is_within_epsilon(m, epsilon):
     upper = failures(m, epsilon)
     exact = m <= 4096 or binomial._is_log_concave(m, epsilon)
     for nats in (0.7, 2.0, 5.0, 12.0, 40.0, 300.0):
-        low = bounds.binomial_free(m, epsilon, nats)
+        low = binomial.binomial_free(m, epsilon, nats)
         # the lower limits are the upper ones in mirror image
         fits = (upper <= math.exp(-nats)) & (upper[::-1] <= math.exp(-nats))
         expected = m if fits.all() else int(np.argmin(fits)) - 1
@@ -175,4 +175,4 @@ def test_bisection_ends_at_the_last_float_that_is_false():
 
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="^nats must be .* at least 0, got -1.0$"):
-        bounds.binomial_free(10, 0.1, -1.0)
+        binomial.binomial_free(10, 0.1, -1.0)

@@ -112,7 +112,7 @@ def divergence(p, q):
 @settings(deadline=None, max_examples=300)
 @given(**coins)
 def test_kl_limits_enclose_the_mean_within_hoeffdings(mean, budget):
-    low, high = bounds.kl_minus(mean, budget), bounds.kl_plus(mean, budget)
+    low, high = bounds.kl_interval(mean, 1, budget)[0], bounds.kl_interval(mean, 1, budget)[1]
     hoeffding = math.sqrt(budget / 2.0) + 1e-14  # limits are rounded outwards
     assert max(0.0, mean - hoeffding) <= low <= mean <= high <= min(1.0, mean + hoeffding)
 
@@ -120,10 +120,14 @@ def test_kl_limits_enclose_the_mean_within_hoeffdings(mean, budget):
 @settings(deadline=None, max_examples=300)
 @given(mean=st.floats(0.1, 0.9), budget=st.floats(1e-4, 0.5))
 def test_the_divergence_at_a_kl_limit_is_the_budget(mean, budget):
-    assert divergence(mean, bounds.kl_plus(mean, budget)) == pytest.approx(budget, rel=1e-9)
-    assert divergence(mean, bounds.kl_minus(mean, budget)) == pytest.approx(budget, rel=1e-9)
-    mirrored = 1.0 - bounds.kl_minus(1.0 - mean, budget)
-    assert bounds.kl_plus(mean, budget) == pytest.approx(mirrored, rel=1e-12)
+    assert divergence(mean, bounds.kl_interval(mean, 1, budget)[1]) == pytest.approx(
+        budget, rel=1e-9
+    )
+    assert divergence(mean, bounds.kl_interval(mean, 1, budget)[0]) == pytest.approx(
+        budget, rel=1e-9
+    )
+    mirrored = 1.0 - bounds.kl_interval(1.0 - mean, 1, budget)[0]
+    assert bounds.kl_interval(mean, 1, budget)[1] == pytest.approx(mirrored, rel=1e-12)
 
 
 @settings(deadline=None, max_examples=200)
@@ -140,24 +144,24 @@ def test_every_mean_within_the_kl_tolerance_has_its_limits_within_epsilon(
 
     def fits(mean):
         return (
-            bounds.kl_plus(mean, budget) <= answer + epsilon + 1e-12
-            and bounds.kl_minus(mean, budget) >= answer - epsilon - 1e-12
+            bounds.kl_interval(mean, 1, budget)[1] <= answer + epsilon + 1e-12
+            and bounds.kl_interval(mean, 1, budget)[0] >= answer - epsilon - 1e-12
         )
 
     if tau < 0.0:
         assert tau == -1.0
         clipped = min(max(answer, 0.0), 1.0)
         assert not (
-            bounds.kl_plus(clipped, budget) <= answer + epsilon - 1e-12
-            and bounds.kl_minus(clipped, budget) >= answer - epsilon + 1e-12
+            bounds.kl_interval(clipped, 1, budget)[1] <= answer + epsilon - 1e-12
+            and bounds.kl_interval(clipped, 1, budget)[0] >= answer - epsilon + 1e-12
         )
         return
     assert fits(min(max(answer + share * tau, 0.0), 1.0))
     wider = tau + 1e-6
     outer = (max(answer - wider, 0.0), min(answer + wider, 1.0))
     assert tau == 1.0 or not all(
-        bounds.kl_plus(mean, budget) <= answer + epsilon - 1e-9
-        and bounds.kl_minus(mean, budget) >= answer - epsilon + 1e-9
+        bounds.kl_interval(mean, 1, budget)[1] <= answer + epsilon - 1e-9
+        and bounds.kl_interval(mean, 1, budget)[0] >= answer - epsilon + 1e-9
         for mean in outer
     )
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from scipy.stats import binom
 
 from radabound_fast import bounds
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, kl
 
 DELTA = 0.04
 # a flat half of no query, of a few, of many; one that is shared among more than it affords
@@ -39,10 +39,10 @@ def within_epsilon(m, epsilon, error):
 @pytest.mark.parametrize("epsilon", [1 - 2.0**-53, 1 - 2.0**-52, 1 - 2.0**-40, 5e-324, 1e-17])
 def test_epsilons_next_to_0_and_1_have_their_means(epsilon):
     for budget in (0.0, 1e-9, 0.1, 30.0, 37.0):
-        low = bounds.kl_free(epsilon, budget)
+        low = kl.kl_free(epsilon, budget)
         assert low == -1.0 or 0.0 <= low <= 0.5
     wide = epsilon > 0.5  # then no mean is withheld, or none answered
-    assert bounds.kl_free(epsilon, 0.1) == (0.5 if wide else -1.0)
+    assert kl.kl_free(epsilon, 0.1) == (0.5 if wide else -1.0)
 
 
 @each_case
@@ -58,8 +58,8 @@ def test_a_stage_is_all_queries_of_one_weight_and_has_its_free_means(m, epsilon,
         expected = m if fits.all() else int(np.argmin(fits)) - 1
         assert stage.low_count == expected
         b = math.log(1.0 / max(errors)) / m
-        assert stage.low_mean == bounds.kl_free(epsilon, b) or stage.low_mean == pytest.approx(
-            bounds.kl_free(epsilon, b), rel=1e-9
+        assert stage.low_mean == kl.kl_free(epsilon, b) or stage.low_mean == pytest.approx(
+            kl.kl_free(epsilon, b), rel=1e-9
         )
         assert len(errors) == 1 or (stage.low_count == -1 and stage.low_mean == -1.0)
         assert all(free.stage(n) == stage for n in (asked, (asked + last) // 2, last - 1))
@@ -89,7 +89,7 @@ def test_declared_queries_are_answered_whatever_their_means_as_often_as_half_of_
         assert free.n_queries == free.n_flat == n_queries
         # real-valued losses by relative entropy, within the dyadic half alone
         assert free.end_of(lambda stage: stage.low_mean == 0.5) == n_real
-        assert bounds.kl_plus(0.49, free.nats(n_real) / 4000) <= 0.49 + epsilon
+        assert bounds.kl_interval(0.49, 1, free.nats(n_real) / 4000)[1] <= 0.49 + epsilon
     nothing = bounds.union_free(100, 0.04, DELTA)
     assert (nothing.n_queries, nothing.answers_any) == (0, False)
     assert nothing.stage(0) == (2**63 - 1, -1, -1.0)

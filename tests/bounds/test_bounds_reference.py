@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from radabound_fast import bounds
-from radabound_fast.bounds import BOUNDS, binomial
+from radabound_fast.bounds import BOUNDS, binomial, kl
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -94,6 +94,9 @@ COMPOSED = {
     for function in (guess_and_check_width, binomial_log_tail, binomial_low, binomial_high)
 } | {
     "binomial_log_failure": lambda n_samples, epsilon: binomial._worst(n_samples, epsilon)[1],
+    "kl_minus": lambda mean, budget: bounds.kl_interval(mean, 1, budget)[0],
+    "kl_plus": lambda mean, budget: bounds.kl_interval(mean, 1, budget)[1],
+    "kl_free": kl.kl_free,
     "bernstein_excess": BOUNDS["bernstein"].excess,
     "mclt_excess": BOUNDS["mclt"].excess,
 }
@@ -162,8 +165,8 @@ def test_the_self_bounding_half_widths_are_those_of_the_theory_page(
     ],
 )
 def test_the_kl_limits_are_those_of_the_theory_page(mean, budget, high, low):
-    assert bounds.kl_plus(mean, budget) == pytest.approx(high, abs=5.1e-11)
-    assert bounds.kl_minus(mean, budget) == pytest.approx(low, abs=5.1e-11)
+    assert bounds.kl_interval(mean, 1, budget)[1] == pytest.approx(high, abs=5.1e-11)
+    assert bounds.kl_interval(mean, 1, budget)[0] == pytest.approx(low, abs=5.1e-11)
 
 
 @pytest.mark.parametrize(

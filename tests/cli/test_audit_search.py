@@ -256,7 +256,7 @@ def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
         cli.audit, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
     )
     run(*PREDICTIONS)
-    assert searches[0].search.n_answered == 0 and len(searches[0]._kept) == 1
+    assert searches[0].search.n_best == 1 and len(searches[0].search.answers) == 1
 
 
 GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELTA]

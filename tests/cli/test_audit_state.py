@@ -138,6 +138,26 @@ def test_an_audit_goes_on_where_it_stopped(run, what, bound, halts):
     assert halts == (len(expected) < K)
 
 
+@pytest.mark.parametrize(
+    "keys", [pytest.param([], marks=pytest.mark.thorough), ["--keys", "k.txt"]]
+)
+def test_a_search_goes_on_where_it_stopped(run, keys):
+    """10 rows, then all 30: the second run answers and writes 20, and the report is of all."""
+    losses = losses_of(30)
+    search = ["audit", "--losses", "l.npy", *keys, "--delta", 0.1, "--space-size", 99]
+    for n, n_before in ((10, 0), (30, 10), (30, 30)):
+        np.save("l.npy", losses[:n])
+        Path("k.txt").write_text("".join(f"model {number}\n" for number in range(n)))
+        code, out, _ = run(*search, "--state", "s.db", "--output", "a.csv")
+        before = f"\n{n_before} queries were answered before.\n"
+        assert code == 0 and (before in out) == (n_before > 0)
+        with open("a.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [int(row["query"]) for row in rows] == list(range(n_before + 1, n + 1))
+    stored = json.loads(run(*search, "--state", "s.db", "--json")[1])
+    assert stored == json.loads(run(*search, "--json")[1]) | {"state": "s.db"}
+
+
 def test_packed_rows_go_on_too(run):
     np.save("words.npy", pack_losses(losses_of()).words)
     for n_rows, before in ((50, 0), (K, 50)):

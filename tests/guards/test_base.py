@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support import GUARDS, coins, query, query_many
 
-from radabound_fast import DeclaredSearch, FixedSequence, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound
 from radabound_fast._kernels.support import SharedState
 from radabound_fast.guards.base import Guard
 
@@ -114,15 +114,6 @@ def test_a_guard_in_memory_has_no_database_to_close(name, guard):
             pass
     with pytest.raises(RuntimeError, match="in no database"):
         guard.share_transactions()
-
-
-def test_a_search_that_forgets_answers_the_same_again():
-    search = DeclaredSearch(Holdout(np.arange(M) % 2), 9, delta=0.1)
-    first = search.query(np.zeros(M, int), key=3)
-    search.forget()
-    assert search.n_answered == 0 and search.best is None
-    again = search.query(np.ones(M, int), key=3)  # and does not know that it is another model
-    assert (again.low, again.high) == (first.low, first.high) and search.n_answered == 1
 
 
 @pytest.mark.parametrize("guard", GUARDS)

@@ -84,7 +84,10 @@ def test_binary_losses_have_exact_limits_and_floats_chernoffs(errors):
     budget = math.log(2 / 0.1 * 1000) / M
     for dtype in (np.float16, np.float32, np.float64):
         answer = search.query(losses.astype(dtype), key=4)
-        limits = bounds.kl_minus(errors / M, budget), bounds.kl_plus(errors / M, budget)
+        limits = (
+            bounds.kl_interval(errors / M, 1, budget)[0],
+            bounds.kl_interval(errors / M, 1, budget)[1],
+        )
         assert (answer.low, answer.high) == pytest.approx(limits, rel=1e-9)
         assert answer.low <= low * (1 + 1e-9) and high <= answer.high * (1 + 1e-9)
     assert search.interval_of_value(errors / M, key=9) == search.interval_of_count(errors, key=9)
@@ -368,7 +371,9 @@ def test_the_best_has_the_lowest_high_not_the_lowest_mean():
     assert search.best.key == 1 and search.best.value == 100 / M
     assert search.best.high == search.answers.highs.min() < search.answers.highs[1]
     search.query((np.arange(M) < 100).astype(float), key=3)
-    assert search.answers.highs[3] == pytest.approx(bounds.kl_plus(0.025, math.log(20 * 12) / M))
+    assert search.answers.highs[3] == pytest.approx(
+        bounds.kl_interval(0.025, 1, math.log(20 * 12) / M)[1]
+    )
 
 
 def test_answers_tell_all_in_one_row_each():

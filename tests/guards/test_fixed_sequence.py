@@ -81,7 +81,7 @@ def judged(losses, epsilon, max_queries=None):
             by_union.append(min(count, M - count) <= free_counts(epsilon, error))
         else:
             b = math.log(1.0 / error) / n_samples
-            high, low = bounds.kl_plus(mean, b), bounds.kl_minus(mean, b)
+            high, low = bounds.kl_interval(mean, 1, b)[1], bounds.kl_interval(mean, 1, b)[0]
             by_union.append(high - mean <= epsilon and mean - low <= epsilon)
     return Judged(means, complexities, np.array(widths) <= epsilon, np.array(by_union))
 

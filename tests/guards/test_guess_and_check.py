@@ -9,8 +9,7 @@ import pytest
 from support import losses_with_mean
 
 from radabound_fast import GuessAndCheck, HoldoutExhausted
-from radabound_fast.bounds import guess_and_check_code
-from radabound_fast.bounds.kl import kl_minus, kl_plus
+from radabound_fast.bounds import guess_and_check_code, kl_interval
 
 
 def shown(check):
@@ -31,8 +30,8 @@ def within(value, tau, nats_per_sample, epsilon):
     """Whether every mean within tau of the value has its interval within epsilon of it."""
     lowest, highest = np.clip([value - tau, value + tau], 0.0, 1.0)
     return (
-        kl_plus(highest, nats_per_sample) <= value + epsilon
-        and kl_minus(lowest, nats_per_sample) >= value - epsilon
+        kl_interval(highest, 1, nats_per_sample)[1] <= value + epsilon
+        and kl_interval(lowest, 1, nats_per_sample)[0] >= value - epsilon
     )
 
 
@@ -82,8 +81,8 @@ def plain_guess_and_check(means, guesses, m, epsilon, delta, low_error):
         if kind == "withheld":
             break
         if low_error:  # what the bins are for, whatever their shape
-            assert kl_plus(mean, nats / m) <= value + epsilon + 1e-9
-            assert kl_minus(mean, nats / m) >= value - epsilon - 1e-9
+            assert kl_interval(mean, 1, nats / m)[1] <= value + epsilon + 1e-9
+            assert kl_interval(mean, 1, nats / m)[0] >= value - epsilon - 1e-9
         steps.append(step)
         values.append(value)
     return steps, values, kinds

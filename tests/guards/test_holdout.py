@@ -176,7 +176,8 @@ def test_a_keyword_of_another_guard_is_a_type_error(make):
     for name in {"key", "guess", "rerun", "trace", "n_threads", "other"} - taken:
         with pytest.raises(TypeError, match=name):
             guard.query(y_true, **own, **{name: 1})
-    taken = {"key": {"keys", "reruns"}, "guess": {"guesses"}, None: set()}[guard.needs]
+    of_keys = {"keys", "reruns", "n_threads"}
+    taken = {"key": of_keys, "guess": {"guesses"}, None: set()}[guard.needs]
     signed = isinstance(guard, (RadaBound, FixedSequence))
     taken |= {"trace", "n_threads"} if signed and guard.kind != "union" else set()
     own = {name + ("es" if name == "guess" else "s"): [value] for name, value in own.items()}

@@ -73,13 +73,12 @@ def test_threads_and_processes_count_each_training_once(opened):
     assert sorted(opened[0].answers.reruns.tolist()) == list(range(1, 41))
 
 
-def test_what_was_forgotten_is_not_counted_anew():
+def test_a_copy_counts_trainings_of_its_own():
     search = DeclaredSearch(Y, Choice(["a", "b"]), delta=0.1, allow_reruns=True)
     search.query(trained(0), key="a", rerun="next")
-    search.forget()
     apart = copy.copy(search)
     assert search.query(trained(1), key="a", rerun="next").rerun == 2
-    assert apart.query(trained(2), key="a", rerun="next").rerun == 2  # a copy goes its own way
+    assert apart.query(trained(2), key="a", rerun="next").rerun == 2
 
 
 def test_limits_that_are_stored_are_those_of_the_training():

@@ -1,5 +1,6 @@
 """What is built holds what it should, for the platforms that are named, under one version."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -59,7 +60,7 @@ def test_an_installed_wheel_holds_modules_types_and_what_is_compiled_alone():
     files = [file for file in files if file.suffix != ".pyc"]
     compiled = {file.name.split(".")[0]: file for file in files if file.suffix in (".so", ".pyd")}
     assert set(compiled) == {
-        "support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains"
+        "support", "rows", "scratch", "guard", "studentised", "search", "limits"
     }  # fmt: skip
     assert {file.parent.name for file in compiled.values()} == {"_kernels"}
     others = {
@@ -95,6 +96,36 @@ def test_the_sdist_holds_what_is_under_version_control(tmp_path):
         held = {name.partition("/")[2] for name in sdist.getnames()}
     left_out = {name for name in tracked - held if not name.startswith((".ci/", ".github/"))}
     assert left_out == {".gitignore", ".pre-commit-config.yaml"}
+
+
+@pytest.mark.source
+@pytest.mark.thorough
+def test_the_sdist_is_the_same_octets_whoever_makes_it_and_when(tmp_path, monkeypatch):
+    def sdist(name, umask, hours, environment):
+        clone = tmp_path / name
+        cloned = subprocess.run(
+            ["git", "clone", "-q", ROOT, clone], umask=umask, capture_output=True, check=False
+        )
+        if cloned.returncode:
+            pytest.skip("not in a git repository")
+        for path in clone.rglob("*"):
+            os.utime(path, times=(3600 * hours, 3600 * hours))
+        subprocess.run(
+            [sys.executable, "setup.py", "-q", "sdist"], cwd=clone, umask=umask, check=True,
+            capture_output=True, env=os.environ | environment,
+        )  # fmt: skip
+        (archive,) = (clone / "dist").iterdir()
+        return archive.read_bytes()
+
+    second = 1_000_000_000
+    epoch = {"SOURCE_DATE_EPOCH": str(second)}
+    made = sdist("a", 0o022, 490_000, epoch)
+    assert sdist("b", 0o077, 90_000, epoch) == made
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        assert {member.mtime for member in archive} == {second}
+        assert {member.mode for member in archive} == {0o755, 0o644}
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    assert sdist("c", 0o077, 90_000, {}) == sdist("d", 0o022, 490_000, {}) != made
 
 
 @pytest.mark.source

@@ -154,7 +154,8 @@ def break_into(guard, monkeypatch, function):
                 function()
             return price(*args)
 
-        guard._core = GuardCore(guard._signs.store, half_range=True, price=within, rule=guard._rule)
+        options = {"half_range": True, "price": within, "rule": guard._rule}
+        guard._core = guard._shared = GuardCore(guard._signs.store, **options)
         made.append(guard._core)
     else:
         decide = guard._decide

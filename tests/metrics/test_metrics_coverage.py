@@ -114,7 +114,7 @@ def a_search_misses(name, rng, m, delta, n_starts=1):
     """Coordinate ascent that sees every value: did any interval miss, would one alone have?"""
     noise = Noise(rng, m)
     # what is given is the labels, but for metrics that are means over them as well
-    if METRICS[name].given != "the labels":
+    if METRICS[name].conditional_on != "the labels":
         noise.y_true = (rng.random(m) < P).astype(int)
     own = {"metric": name, "classes": [0, 1], "delta": delta, **OPTIONS.get(name, {})}
     search = search_of(noise.y_true, 2**N_BITS, **own)

@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,13 +13,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
-from radabound_fast.bounds import binomial_interval, paired_interval
+from radabound_fast.bounds import betting_interval, binomial_interval, paired_interval
 from radabound_fast.bounds.bootstrap import one_sided_level
 from radabound_fast.pool import best, front
+from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
+from radabound_fast.rows.moments import Moments, moments_of
 
 M, K, DELTA, SEED = 600, 40, 0.1, 5
+L = 1003  # sign vectors: the last strip of 8 is not full
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +37,18 @@ def pool_of_40():
     return y_true, np.where(wrong, 1 - y_true, y_true), wrong
 
 
-def signs():
-    return reference.signs(SEED, 1000, M)
+@cache
+def signs(n_samples=M):
+    return reference.signs(SEED, L, n_samples)
+
+
+def rank(delta):
+    """Of the critical value among l maxima: the ceil((1 - delta)(l + 1))-th."""
+    return math.ceil((1 - delta) * (L + 1) - 1e-9)
 
 
 def quantile(maxima, delta):
-    """The ceil((1 - delta)(l + 1))-th."""
-    return np.sort(maxima)[math.ceil((1 - delta) * (len(maxima) + 1) - 1e-9) - 1]
+    return np.sort(maxima)[rank(delta) - 1]
 
 
 def level(maxima, delta, n):
@@ -48,13 +58,13 @@ def level(maxima, delta, n):
 
 def enough(differences):
     """40 errors and 40 right rows, or as much of anything else."""
-    centred = differences - differences.mean(axis=1, keepdims=True)
-    need = 40 * M / (M - 40) * np.abs(centred).max(axis=1) ** 2
+    centred, m = differences - differences.mean(axis=1, keepdims=True), differences.shape[1]
+    need = 40 * m / (m - 40) * np.abs(centred).max(axis=1) ** 2
     return ((centred**2).sum(axis=1) >= need - 1e-6) & (need > 0)
 
 
 def pool(y_true, Y_pred, **options):
-    made = ModelPool(y_true, delta=DELTA, seed=SEED, **options)
+    made = ModelPool(y_true, delta=DELTA, seed=SEED, n_vectors=L, **options)
     made.add(Y_pred)
     return made
 
@@ -82,87 +92,179 @@ def test_intervals_are_exact_ones_at_the_bootstraps_level(pool_of_40):
     assert_array_equal(found.values, wrong.mean(axis=1))
 
 
-def better_by_numpy(wrong, base):
-    """The step-down, with a sign test of each model."""
-    gains = base.astype(float) - wrong
-    p_values = np.array(
-        [
-            binomtest(
-                int((row > 0).sum()), max(int((row != 0).sum()), 1), alternative="greater"
-            ).pvalue
-            for row in gains
-        ]
-    )
-    able = enough(gains)
-    studentised = -reference.studentised(signs(), wrong, base)
-    share = DELTA * able.mean()
-    found, few = np.zeros(len(wrong), bool), np.flatnonzero(~able)
-    for place in few[np.argsort(p_values[few])]:  # Holm's, of the rest of delta
-        if p_values[place] > DELTA * len(few) / len(wrong) / (len(few) - found.sum()):
-            break
-        found[place] = True
-    left, levels = able.copy(), []
-    while left.any():
-        maxima = np.maximum(studentised[left].max(axis=0), 0)
-        levels.append(level(maxima, share, left.sum()))
-        new = left & (p_values <= levels[-1])
-        if not new.any():
-            break
-        found, left = found | new, left & ~new
-    return found, levels, p_values
+def test_unrelated_models_have_bonferronis_level_at_least():
+    """Of six pools the critical value is further out in some: there the level is delta / k."""
+    at_floor = []
+    for seed in range(6):
+        wrong = np.random.default_rng(seed).random((30, 300)) < 0.3
+        found = pool(300, wrong).intervals()
+        maxima = np.abs(reference.studentised(signs(300), wrong, None)).max(axis=0)
+        by_bootstrap = 2 * norm.sf(quantile(maxima, DELTA))
+        assert found.level == pytest.approx(max(by_bootstrap, DELTA / 30), rel=1e-9)
+        at_floor.append(by_bootstrap < DELTA / 30)
+    assert any(at_floor) and not all(at_floor)
+
+
+def edges(outcome):
+    """Deltas on both sides of every change of an outcome that depends on delta."""
+    deltas = [DELTA, *np.geomspace(0.011, 0.8, 16)]
+    for low, high in pairwise(deltas[1:]):
+        first, last = outcome(low), outcome(high)
+        if np.array_equal(first, last):
+            continue
+        while high - low > 1e-7:
+            middle = (low + high) / 2
+            if np.array_equal(outcome(middle), first):
+                low = middle
+            else:
+                high = middle
+        deltas += [low, high]
+    return deltas
+
+
+class Against:
+    """Models against a baseline by NumPy: a sign test of each, and the step-down."""
+
+    def __init__(self, wrong, base):
+        self.gains = base.astype(int) - wrong
+        self.plus, self.minus = (self.gains > 0).sum(axis=1), (self.gains < 0).sum(axis=1)
+        self.p_values = np.array(
+            [
+                binomtest(int(n), max(int(n + other), 1), alternative="greater").pvalue
+                for n, other in zip(self.plus, self.minus, strict=True)
+            ]
+        )
+        self.enough = enough(self.gains.astype(float))
+        self.studentised = -reference.studentised(signs(wrong.shape[1]), wrong, base)
+
+    def better(self, delta):
+        """Which models are found, the levels of the steps, and which Holm finds of all."""
+        share, left = delta * self.enough.mean(), self.enough.copy()
+        found, levels = self._holm(~self.enough, delta * (~self.enough).mean()), []
+        while left.any():
+            maxima = np.maximum(self.studentised[left].max(axis=0), 0)
+            levels.append(level(maxima, share, left.sum()))
+            new = left & (self.p_values <= levels[-1])
+            if not new.any():
+                break
+            found, left = found | new, left & ~new
+        return found, levels, self._holm(np.ones(len(found), bool), delta)
+
+    def _holm(self, tested, delta):
+        found, places = np.zeros(len(tested), bool), np.flatnonzero(tested)
+        for place in places[np.argsort(self.p_values[places], kind="stable")]:
+            if self.p_values[place] > delta / (len(places) - found.sum()):
+                break
+            found[place] = True
+        return found
 
 
 def test_better_is_the_step_down(pool_of_40):
     y_true, Y_pred, wrong = pool_of_40
-    expected, levels, p_values = better_by_numpy(wrong, wrong[31])
-    assert len(levels) > 2  # a second step finds more
-    found = pool(y_true, Y_pred, baseline=Y_pred[31]).better()
-    assert_array_equal(found.is_better, expected)
-    assert found.level == pytest.approx(levels[0], rel=1e-9)
-    assert_allclose(found.gains, wrong[31].mean() - wrong.mean(axis=1), atol=1e-15)
-    gains = wrong[31].astype(int) - wrong
-    for place in np.flatnonzero(expected):
-        plus, minus = (gains[place] > 0).sum(), (gains[place] < 0).sum()
-        nats = -math.log(levels[0] if enough(gains[[place]])[0] else DELTA / K)
-        low = paired_interval(int(plus), int(minus), M, nats)[0]
-        assert found.gain_lows[place] == pytest.approx(low, rel=1e-6, abs=1e-9)
-    assert np.isnan(found.gain_lows[~expected]).all()
-    order = np.sort(p_values)
-    holm = np.argmin(order <= DELTA / np.arange(K, 0, -1))
-    assert found.bonferroni_is_better.sum() == holm
-    assert found.better_names == np.flatnonzero(expected).tolist()
+    check_better(wrong, wrong[31], [DELTA], pool(y_true, Y_pred, baseline=Y_pred[31]))
 
 
-def may_be_best_by_numpy(wrong):
-    """Every pair of models, one after the other."""
-    best, n = int(wrong.sum(axis=1).argmin()), len(wrong)
-    may_be, proved = np.ones(n, bool), np.ones(n, bool)
-    apart = 2 * norm.isf(0.01 * DELTA / n)
-    for place, row in enumerate(wrong):
-        ours = row & ~wrong[best]
-        n_both = int((row != wrong[best]).sum())
-        p = binomtest(int(ours.sum()), n_both, alternative="greater").pvalue if n_both else 1.0
-        proved[place] = may_be[place] = p >= DELTA / (n - 1)
-        differences = row.astype(float) - wrong
-        if not enough(differences[[best]])[0]:
-            continue
-        spread = np.sqrt(((differences - differences.mean(axis=1)[:, None]) ** 2).sum(axis=1))
-        near = (spread > 0) & (differences.sum(axis=1) > -apart * spread)
-        sums = -reference.studentised(signs(), wrong[near], row)
-        c = quantile(np.maximum(sums.max(axis=0), 0), DELTA * 0.98)
-        may_be[place] &= c >= norm.isf(p)
-    return may_be, proved
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_better_at_every_delta_where_a_model_is_just_found(seed):
+    """Some models are far better, some a little, and some differ on few rows."""
+    rng, m = np.random.default_rng(seed), 400
+    wrong = simulated(rng, m, np.array([0.1, 0.12, 0.2, 0.22, 0.24, 0.26, 0.27, 0.28, 0.4]), 0.3)
+    base = simulated(rng, m, np.array([0.3]), 0.3)[0]
+    few = np.tile(base, (4, 1))
+    for place, n in enumerate((9, 7, 5, 4)):
+        few[place, np.flatnonzero(base)[:n]] = False
+    wrong = np.vstack([wrong, few])
+    by_numpy = Against(wrong, base)
+    check_better(wrong, base, edges(lambda delta: by_numpy.better(delta)[0]))
 
 
-def test_the_best_set_is_that_of_all_pairs(pool_of_40):
-    y_true, Y_pred, wrong = pool_of_40
-    may_be, proved = may_be_best_by_numpy(wrong[3:])
-    found = pool(y_true, Y_pred[3:]).best_set()
-    assert_array_equal(found.may_be_best, may_be)
-    assert_array_equal(found.bonferroni_may_be_best, proved)
-    assert 0 < may_be.sum() < proved.sum() < K - 3
-    assert found.best == wrong[3:].sum(axis=1).argmin()
-    assert found.n_by_bonferroni == 0
+def check_better(wrong, base, deltas, made=None):
+    by_numpy, n_steps, n_found = Against(wrong, base), set(), set()
+    m = wrong.shape[1]
+    for delta in deltas:
+        if made is None or delta != DELTA:
+            made = ModelPool(m, delta=delta, seed=SEED, n_vectors=L, baseline=base)
+            made.add(wrong[: len(wrong) // 2])
+            made.add(wrong[len(wrong) // 2 :])
+        found, (expected, levels, holm) = made.better(), by_numpy.better(delta)
+        assert_array_equal(found.is_better, expected, err_msg=str(delta))
+        assert_array_equal(found.bonferroni_is_better, holm, err_msg=str(delta))
+        assert found.level == pytest.approx(levels[0], rel=1e-9)
+        assert_allclose(found.gains, by_numpy.gains.mean(axis=1), atol=1e-15)
+        nats = np.where(by_numpy.enough, -math.log(levels[0]), math.log(len(wrong) / delta))
+        lows = paired_interval(by_numpy.plus, by_numpy.minus, m, nats)[0]
+        assert_allclose(found.gain_lows, np.where(expected, lows, np.nan), rtol=1e-6, atol=1e-9)
+        assert found.better_names == np.flatnonzero(expected).tolist()
+        n_steps.add(len(levels))
+        n_found.add(int(expected.sum()))
+    assert max(n_steps) > 2 and max(n_found) > 3  # later steps find more
+
+
+class AllPairs:
+    """Every pair of models by NumPy: exact tests against the best one, and maxima of each."""
+
+    def __init__(self, wrong):
+        self.n, m = wrong.shape
+        best = int(wrong.sum(axis=1).argmin())
+        self.p_values, self.enough = np.ones(self.n), np.zeros(self.n, bool)
+        self.drops, self.sums = [], []  # how much worse others are, in standard errors
+        for place, row in enumerate(wrong):
+            ours, n_both = row & ~wrong[best], int((row != wrong[best]).sum())
+            if n_both:
+                test = binomtest(int(ours.sum()), n_both, alternative="greater")
+                self.p_values[place] = test.pvalue
+            differences = row.astype(float) - wrong
+            self.enough[place] = enough(differences[[best]])[0]
+            centred = differences - differences.mean(axis=1)[:, None]
+            spread = np.sqrt((centred**2).sum(axis=1))
+            self.drops.append(-differences.sum(axis=1) / np.where(spread > 0, spread, np.inf))
+            self.sums.append(-reference.studentised(signs(m), wrong, row))
+
+    def n_below(self, place, delta):
+        """Of how many sign vectors the maximum is below the model's own difference."""
+        near = self.drops[place] < 2 * norm.isf(0.01 * delta / self.n)
+        maxima = np.maximum(self.sums[place][near].max(axis=0), 0)
+        return int((maxima < norm.isf(self.p_values[place])).sum())
+
+    def best_set(self, delta):
+        """Which models may be the best, and which by Bonferroni's level."""
+        proved = self.p_values >= delta / (self.n - 1)
+        may_be = proved.copy()
+        for place in np.flatnonzero(self.enough & (self.p_values < delta)):
+            may_be[place] &= self.n_below(place, delta) < rank(delta * 0.98)
+        return may_be, proved
+
+
+@pytest.mark.parametrize(
+    ("seed", "k"), [(1, 8), pytest.param(2, 11, marks=pytest.mark.thorough), (3, 3)]
+)
+def test_the_best_set_is_that_of_all_pairs(seed, k):
+    """At delta .1 and at every delta where a model is just left out or just stays.
+
+    Few models are two and copies of the second: there its level is that of one comparison.
+    """
+    rng, m = np.random.default_rng(seed), 400
+    wrong = simulated(rng, m, np.linspace(0.2, 0.35, k), 0.3)
+    if k == 3:
+        row = np.arange(m)
+        wrong[0] = row < 120
+        wrong[1:] = wrong[0] ^ ((row < 43) | (row >= 120) & (row < 177))  # 57 against 43
+    pairs, n_sizes = AllPairs(wrong), set()
+    for delta in edges(pairs.best_set):
+        may_be, proved = pairs.best_set(delta)
+        found = ModelPool(m, delta=delta, seed=SEED, n_vectors=L)
+        found.add(wrong)
+        found = found.best_set()
+        assert_array_equal(found.may_be_best, may_be, err_msg=str(delta))
+        assert_array_equal(found.bonferroni_may_be_best, proved, err_msg=str(delta))
+        assert found.best == wrong.sum(axis=1).argmin() and found.n_by_bonferroni == 0
+        n_sizes.add((int(may_be.sum()), int(proved.sum())))
+    assert len(n_sizes) > (1 if k == 3 else 4) and any(a < b for a, b in n_sizes)
+
+
+@pytest.fixture(scope="module")
+def pairs(pool_of_40):
+    return AllPairs(pool_of_40[2][3:23])
 
 
 @pytest.mark.parametrize(
@@ -174,19 +276,52 @@ def test_the_best_set_is_that_of_all_pairs(pool_of_40):
     ],
 )
 def test_where_room_or_time_is_short_bonferroni_decides(
-    pool_of_40, monkeypatch, place, name, value
+    pool_of_40, pairs, monkeypatch, place, name, value
 ):
     """Rows of 80 bytes, of which 11 fit; a single candidate; 16 candidates."""
     y_true, Y_pred, wrong = pool_of_40
-    may_be, proved = may_be_best_by_numpy(wrong[3:])
+    may_be, proved = pairs.best_set(DELTA)
     monkeypatch.setattr(place, name, value)
-    found = pool(y_true, Y_pred[3:]).best_set()
+    found = pool(y_true, Y_pred[3:23]).best_set()
     assert_array_equal(found.bonferroni_may_be_best, proved)
     assert not (may_be & ~found.may_be_best).any()
     assert not (found.may_be_best & ~proved).any()
-    n_more = int((found.may_be_best & ~may_be).sum())
-    assert n_more <= found.n_by_bonferroni
-    assert found.n_by_bonferroni > 0 or name == "MOST_PAIRS"
+    if name == "FRONT_BYTES":
+        n_more = int((found.may_be_best & ~may_be).sum())
+        assert n_more <= found.n_by_bonferroni > 0
+        return
+    open_ones = np.flatnonzero(proved & pairs.enough & (pairs.p_values < DELTA))
+    ordered = open_ones[np.argsort(wrong[3:23][open_ones].sum(axis=1), kind="stable")]
+    kept = ordered[: 1 if name == "MOST_CANDIDATES" else 16]
+    proved[kept] = may_be[kept]
+    assert_array_equal(found.may_be_best, proved)
+    assert found.n_by_bonferroni == len(open_ones) - len(kept) > 0 or name == "MOST_PAIRS"
+
+
+def test_the_front_holds_the_best_models_that_fit(pool_of_40, monkeypatch):
+    """What is left out is as bad as `capped` says, or proved worse than the best one."""
+    _, _, wrong = pool_of_40
+    monkeypatch.setattr(front, "FRONT_BYTES", 900)
+    judge, means = Judge(Losses(M), None), wrong.mean(axis=1)
+    made = front.Front(judge, DELTA)
+    order = np.argsort(-means, kind="stable")  # the best ones come last
+    for first in range(0, K, 7):
+        rows = pack_losses(wrong[order[first : first + 7]]).words
+        made.add(rows, moments_of(rows, M), first)
+    before = made.copy()
+    made.prune()
+    numbers = order[np.concatenate([numbers for numbers, _ in made.parts])]
+    assert sum(rows.nbytes for _, rows in made.parts) <= 900 and len(numbers) > 5
+    assert means[numbers].max() < made.capped < 1
+    left_out = np.setdiff1d(np.arange(K), numbers)
+    for place in left_out[means[left_out] < made.capped]:
+        p_values = Against(wrong[[order[made.best]]], wrong[place]).p_values
+        assert p_values[0] < DELTA / front.NO_POOL_HAS
+    made.add(pack_losses(np.ones((3, M), bool)).words, Moments.counted(np.full(3, M), 0, M), K)
+    assert sum(rows.nbytes for _, rows in made.parts) <= 900
+    assert len(before.parts) >= len(made.parts) and made.best == K - 1
+    ((best_row,), *_) = [rows for rows in made.best_rows(1) if len(rows)]
+    assert_array_equal(best_row, made.row)
 
 
 def test_models_with_few_rows_that_differ_have_their_share_of_delta():
@@ -195,10 +330,10 @@ def test_models_with_few_rows_that_differ_have_their_share_of_delta():
     base = rng.random(M) < 0.3
     few = base.copy()
     few[np.flatnonzero(base)[:6]] = False
-    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=base)
+    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=base)
     made.add(np.vstack([few, rng.random((49, M)) < 0.4]))
     assert made.intervals().by_bootstrap.all() and not made.better().is_better.any()
-    alone = ModelPool(M, delta=DELTA, seed=SEED, baseline=base)
+    alone = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=base)
     alone.add(few[np.newaxis])
     assert alone.better().is_better.all()
 
@@ -229,7 +364,7 @@ def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
         "a file": [tmp_path / "wrong.npy"],
     }
     for name, blocks in ways.items():
-        made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+        made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
         for block in blocks:
             made.add(block)
         assert made.n_models == K
@@ -239,7 +374,7 @@ def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
 
 def test_models_may_be_added_between_questions(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
-    made = ModelPool(y_true, delta=DELTA, seed=SEED, baseline=Y_pred[31])
+    made = ModelPool(y_true, delta=DELTA, seed=SEED, n_vectors=L, baseline=Y_pred[31])
     made.add(Y_pred[:20])
     all_columns(made)
     made.add(Y_pred[20:])
@@ -254,7 +389,7 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
     _, _, wrong = pool_of_40
     losses = wrong if binary else (0.5 * wrong + 0.25).astype(np.float32)
     n_reads = []
-    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=losses[31])
+    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=losses[31])
     made.add(Blocks(lambda: n_reads.append(1) or iter([losses[:25], losses[25:]])))
     columns = all_columns(made)
     assert len(n_reads) == 2
@@ -263,7 +398,7 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
         for name, column in ask().columns().items():
             assert_array_equal(column, columns[name])
         assert len(n_reads) <= 1, n_before
-    kept = ModelPool(M, delta=DELTA, seed=SEED, baseline=losses[31])
+    kept = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=losses[31])
     kept.add(losses)
     for name, column in all_columns(kept).items():
         assert_array_equal(column, columns[name])
@@ -272,7 +407,7 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
 def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
     """Each model has the limits of its own kind, whatever the others are."""
     _, _, wrong = pool_of_40
-    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
     made.add(wrong[3:20])
     made.add(wrong[20:].astype(np.float32))
     counted = pool(M, wrong[3:], baseline=wrong[31])
@@ -290,7 +425,7 @@ def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
 def test_a_copy_is_a_pool_of_its_own(pool_of_40, tmp_path, copied):
     y_true, Y_pred, wrong = pool_of_40
     np.save(tmp_path / "wrong.npy", wrong[:10])
-    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
     made.add(tmp_path / "wrong.npy")
     made.add(wrong[10:20])
     expected = all_columns(made)
@@ -341,7 +476,9 @@ def test_equal_models_are_one(k):
     row = np.arange(M) % 4 == 0
     made = pool(M, np.array([row] * k), baseline=np.arange(M) % 3 == 0)
     assert made.intervals().as_if == pytest.approx(1, rel=0.3)
-    assert made.best_set().may_be_best.all() and made.best_set().bonferroni_may_be_best.all()
+    made.add(row)
+    best = made.best_set()
+    assert best.may_be_best.all() and best.bonferroni_may_be_best.all() and best.best == 0
     assert made.better().is_better.all()
 
 
@@ -399,6 +536,55 @@ def test_real_valued_losses(metric):
     assert made.report().ranking(1) == [best.best]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_of_one_weight_are_units(pool_of_40, weighted):
+    """A pool of groups is the pool of their mean losses, however the rows lie and are given."""
+    y_true, Y_pred, wrong = pool_of_40
+    rng, options = np.random.default_rng(3), {}
+    groups = rng.permutation(np.repeat(np.arange(150), 4))
+    if weighted:  # groups of all sizes, which weigh alike
+        groups = np.concatenate([np.arange(200), rng.integers(0, 200, M - 200)])
+        options = {"sample_weight": 7 / np.bincount(groups)[groups]}
+    n = groups.max() + 1
+    means = np.array([np.bincount(groups, row, n) for row in wrong]) / np.bincount(groups)
+    expected = all_columns(pool(n, means, baseline=means[31]))
+    judged = Losses(M, groups=groups, **options)
+    holdout = support.holdout_of(y_true, groups=groups, **options)
+    made = {
+        "losses": pool(judged, wrong, baseline=wrong[31]),
+        "packed": pool(judged, pack_losses(wrong), baseline=pack_losses(wrong[31])),
+        "predictions": pool(holdout, Y_pred, baseline=Y_pred[31]),
+    }
+    for name, each in made.items():
+        assert (each.n_samples, each.n_units, each.n_vectors) == (M, n, L)
+        for column, values in all_columns(each).items():
+            assert_allclose(values, expected[column], rtol=1e-6, err_msg=f"{name}, {column}")
+        assert f"on 600 held-out rows in {n} groups" in str(each.report())
+        assert "independent groups of held-out examples" in each.guarantee
+    made["losses"].add(wrong[:0])
+    whole = support.holdout_of(y_true, metric="accuracy", groups=groups, **options)
+    assert_allclose(pool(whole, Y_pred).intervals().lows, 1 - expected["high"], rtol=1e-6)
+
+
+def test_costs_whose_least_is_not_zero(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    costs = np.array([[0.5, 2.0], [5.0, 1.0]])
+    holdout = support.holdout_of(y_true, metric="mean_cost", costs=costs.tolist())
+    made = pool(holdout, Y_pred, baseline=Y_pred[31])
+    found, expected = made.intervals(), costs[y_true, Y_pred]
+    assert_allclose(found.values, expected.mean(axis=1), rtol=1e-6)
+    low, high = betting_interval((expected[7] - 0.5) / 4.5, math.log(2 * K / DELTA))
+    assert found.bonferroni_lows[7] == pytest.approx(0.5 + 4.5 * low, rel=1e-5)
+    assert found.bonferroni_highs[7] == pytest.approx(0.5 + 4.5 * high, rel=1e-5)
+    better, gains = made.better(), expected[31] - expected
+    assert_allclose(better.gains, gains.mean(axis=1), atol=1e-5)
+    for place in np.flatnonzero(better.is_better)[-3:]:
+        nats = -math.log(better.level if enough(gains[[place]])[0] else DELTA / K)
+        least, _ = betting_interval(0.5 + gains[place] / 9, nats)
+        assert better.gain_lows[place] == pytest.approx(4.5 * (2 * least - 1), rel=1e-4)
+    assert better.is_better.sum() > 2
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 
@@ -424,10 +610,12 @@ def test_metrics_that_are_no_means_are_refused(metric):
         ModelPool(support.holdout_of([0, 1, 1, 0], metric=metric))
 
 
-def test_weights_and_groups_are_refused():
-    for judged in (Losses(4, sample_weight=[1, 2, 3, 4]), Losses(4, groups=[0, 0, 1, 1])):
-        with pytest.raises(ValueError, match="sample_weight and groups must be left out"):
-            ModelPool(judged)
+@pytest.mark.parametrize(
+    "options", [{"sample_weight": [1, 2, 3, 4]}, {"groups": [0, 0, 0, 1]}], ids=["rows", "groups"]
+)
+def test_units_of_different_weight_are_refused(options):
+    with pytest.raises(ValueError, match=r"must give every group the same weight.*1 / \(rows of"):
+        ModelPool(Losses(4, **options))
 
 
 def test_bad_rows_change_nothing(pool_of_40):
@@ -459,8 +647,9 @@ def test_a_bad_block_after_good_ones_changes_nothing(pool_of_40, n_good):
     made = pool(M, wrong, baseline=wrong[31])
     expected = all_columns(made)
     counting = f".*counting rows from row {2 * n_good} on" if n_good else ""
-    with pytest.raises(ValueError, match=f"got 3.*row 0{counting}"):
+    with pytest.raises(ValueError, match=f"got 3.*row 0{counting}") as error:
         made.add(Blocks(lambda: iter(blocks)))
+    assert ("counting" in str(error.value)) == (n_good > 0)
     assert made.n_models == K
     for column, values in all_columns(made).items():
         assert_array_equal(values, expected[column])
@@ -502,6 +691,7 @@ def test_the_report(pool_of_40):
     assert '"may_be_best": [' in report.to_json()
 
 
+@pytest.mark.thorough
 def test_the_picture(pool_of_40):
     pytest.importorskip("matplotlib")
     y_true, Y_pred, _ = pool_of_40

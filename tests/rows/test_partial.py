@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import json
 import pickle
 import random
 import struct
@@ -18,7 +19,6 @@ from numpy.testing import assert_array_equal
 from support import in_package, state_of
 
 from radabound_fast import (
-    DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
     Holdout,
@@ -30,7 +30,7 @@ from radabound_fast import (
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.rows import reference
-from radabound_fast.rows.partial import Partial, Task
+from radabound_fast.rows.partial import Partial, SignedTask
 
 SEED = 5
 # one sample and one word; one past a word; a tile of real-valued losses, and one past it; the last
@@ -343,7 +343,6 @@ def test_guards_without_signs_have_no_task():
     for guard in (
         Ladder(1000, step=0.1, delta=0.1),
         GuessAndCheck(1000, epsilon=0.1, delta=0.1),
-        DeclaredSearch(1000, 9, delta=0.1),
         FixedSequence(1000, epsilon=0.1, delta=0.1, n_vectors=0),
     ):
         assert not hasattr(guard, "task") and not hasattr(guard, "take")
@@ -533,7 +532,7 @@ def test_neither_seed_nor_labels_nor_totals_are_in_a_repr():
     partial = guard.task().reduce(pack_losses(np.arange(1000)[np.newaxis] < 321))
     for told in (repr(guard.task()), repr(partial), str(partial), repr(guard)):
         assert not any(secret in told for secret in ("123456789", "emu", "321"))
-    assert repr(guard.task()) == "Task(n_samples=1000, n_vectors=12)"
+    assert repr(guard.task()) == "SignedTask(n_samples=1000, n_vectors=12)"
 
 
 def fails(*_):
@@ -591,10 +590,19 @@ def test_the_bytes_are_those_of_the_format():
     """Written down: another layout is another version."""
     task = guard_of(65, n_vectors=2, seed=7).task()
     blob = task.reduce(PackedLosses(np.array([[5], [0]], np.uint64), 64)).to_bytes()
+    (n,) = struct.unpack_from("<I", blob, 8)
     assert blob[:8] == b"\x89RADP\r\n\x1a"
-    assert struct.unpack_from("<IIQQQQBBB", blob, 8) == (1, 2, len(blob), 65, 2, 1, 0, 1, 4)
-    assert struct.unpack_from("<4q", blob, 67) == (0, 64, 2, 0)  # a span, the totals
-    assert len(blob) == 67 + 32 + 4 * 4 + 32
+    assert json.loads(blob[12 : 12 + n]) == {
+        "version": 1,
+        "identity": task.identity.hex(),
+        "n_samples": 65,
+        "spans": [[0, 64]],
+        "unit_shift": 0,
+        "binary": True,
+        "arrays": {"totals": ["<i8", [2]], "sums": ["<i4", [2, 2]]},
+    }
+    assert struct.unpack_from("<2q", blob, 12 + n) == (2, 0)
+    assert len(blob) == 12 + n + 2 * 8 + 4 * 4 + 32
 
 
 def test_altered_bytes_are_refused():
@@ -630,9 +638,13 @@ def test_forged_numbers_are_refused():
         replace(part, spans=()),
         replace(part, sums=part.sums + part.totals[:, np.newaxis].astype(np.int32) + 1),
         replace(part, n_samples=0),
-        replace(part, n_vectors=0),
-        replace(part, n_vectors=4),
-        replace(part, n_samples=2**40, n_vectors=2**23 - 1),
+        replace(part, sums=part.sums[:, :0]),
+        replace(part, sums=part.sums[:-1]),
+        replace(part, n_samples=2**40 + 1),
+        replace(part, ids=np.arange(59)),
+        replace(part, fingerprints=np.zeros(59, np.uint64)),
+        replace(part, nats=np.zeros(2)),
+        replace(whole, totals=whole.totals.astype(float)),
         replace(part, totals=part.totals[:-1]),
     ]
     for number, partial in enumerate(forged):
@@ -704,9 +716,8 @@ def test_forged_bytes_are_refused_or_taken():
     for _ in range(3000):
         blob = bytearray(rng.choice(blobs))
         for _ in range(rng.choice((1, 1, 3))):
-            place = rng.choice((rng.randrange(12, 68), rng.randrange(68, len(blob) - 32)))
+            place = rng.choice((rng.randrange(8, 260), rng.randrange(260, len(blob) - 32)))
             blob[place] = rng.choice((0, 1, 255, blob[place] ^ (1 << rng.randrange(8))))
-        blob[16:24] = struct.pack("<Q", len(blob))
         content = bytes(blob[:-32])
         try:
             partial = Partial.from_bytes(content + hashlib.sha256(content).digest())
@@ -724,4 +735,4 @@ def test_a_task_is_small_and_a_whole_partial_too():
     assert len(pickle.dumps(guard.task())) < 300
     partial = guard.task().reduce(losses_of("bits", 1000))
     assert len(pickle.dumps(partial)) < 40 * 1000 and len(partial.to_bytes()) < 40 * 1000
-    assert isinstance(guard.task(), Task) and guard.task() == guard.task()
+    assert isinstance(guard.task(), SignedTask) and guard.task() == guard.task()

@@ -9,11 +9,14 @@ from attacks.__main__ import MOST_DATABASE, MOST_LOGS, MOST_MEMORY, MOST_WAIT, f
 from attacks.clients import ADDRESS, Attacker, Over  # noqa: E402
 from attacks.rig import OTHER_ADDRESS, Attack, Outcome  # noqa: E402
 
-FINE = Outcome({}, 10.0, [0.1, MOST_WAIT], [], MOST_MEMORY, 10 * MOST_LOGS, 10 * MOST_DATABASE)
+FINE = Outcome(
+    {}, 10.0, [0.1, MOST_WAIT], [0.1], [], MOST_MEMORY, 10 * MOST_LOGS, 10 * MOST_DATABASE
+)
 TOO_MUCH = {
     "no call was answered": ({"waits": []}, "0 calls of others failed"),
     "a call failed": ({"failures": ["503"]}, "1 calls of others failed"),
     "others waited": ({"waits": [MOST_WAIT + 0.1]}, "others waited"),
+    "a check of the service waited": ({"health": [MOST_WAIT + 0.1]}, "others waited"),
     "memory": ({"memory": MOST_MEMORY + 1}, "MB of memory"),
     "logs": ({"logs": 10 * MOST_LOGS + 1}, "kB of logs"),
     "database": ({"database": 10 * MOST_DATABASE + 1}, "kB of database"),

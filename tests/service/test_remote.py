@@ -1040,6 +1040,14 @@ def test_more_rows_than_the_service_takes_are_refused_before_they_leave(service,
         client.query_many([row()] * 4)
 
 
+def test_a_connection_that_is_kept_waits_for_the_seconds_of_the_call_that_takes_it(service):
+    client = service.remote(timeout=100)
+    client.query(row())
+    kept = client._connection(0.25)
+    assert kept.sock.gettimeout() == 0.25
+    kept.close()
+
+
 def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):
     """A service that was there may be restarting: a call waits for as long as the user says."""
     with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:

@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
 from radabound_fast.service import turns  # noqa: E402
-from radabound_fast.service.turns import Job, Lane, Turns  # noqa: E402
+from radabound_fast.service.turns import SERVICE, Job, Lane, Turns  # noqa: E402
 
 
 def order_of(jobs, n):
@@ -47,6 +47,16 @@ def test_who_comes_late_is_next_and_has_saved_nothing_up():
     taken = order_of(jobs, 20)
     assert "late" in taken[:2] and taken.count("early") == taken.count("late") == 10
     assert len(jobs) == 40
+
+
+def test_what_the_service_itself_asks_for_is_next():
+    jobs = Turns()
+    for n in range(50):
+        jobs.add(Job(f"team {n}", 1.0, 1.0, None))
+    order_of(jobs, 10)
+    jobs.add(Job(SERVICE, 5.0, 0.0, None))
+    jobs.add(Job("late", 1.0, 1.0, None))
+    assert order_of(jobs, 41)[0] == SERVICE
 
 
 def test_who_left_and_comes_again_does_not_escape_what_it_used():

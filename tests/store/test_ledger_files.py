@@ -146,6 +146,30 @@ def test_a_guard_is_opened_on_labels_and_as_no_other_kind(path, kind, parameters
             other.open(path)
 
 
+# ---- what SQLite is asked for --------------------------------------------------------------------
+
+
+def asked_of(guard, statement):
+    return guard._record._database.execute(statement).fetchone()[0]
+
+
+@pytest.mark.parametrize("n_vectors", [1, 60, 130, 9000])
+def test_the_row_fills_one_page_of_the_least_size_that_holds_it(path, n_vectors):
+    """A page is what a commit writes; beside the row it has room for 128 bytes of SQLite's own."""
+    with RadaBound.open(path, M, epsilon=0.1, delta=0.1, n_vectors=n_vectors) as guard:
+        lengths = "SELECT length(CAST(description AS BLOB)) + length(state) FROM guard"
+        n_bytes = asked_of(guard, lengths) + 128
+        fits = [size for size in (1024, 2048, 4096, 8192, 16384, 32768, 65536) if size >= n_bytes]
+        assert asked_of(guard, "PRAGMA page_size") == (fits or [65536])[0]
+
+
+@pytest.mark.parametrize("n_vectors", [1, 130])
+def test_the_log_is_written_back_when_it_has_eight_mebibytes(path, n_vectors):
+    with RadaBound.open(path, M, epsilon=0.1, delta=0.1, n_vectors=n_vectors) as guard:
+        n_pages = asked_of(guard, "PRAGMA wal_autocheckpoint")
+        assert n_pages * asked_of(guard, "PRAGMA page_size") == 2**23
+
+
 # ---- what is no guard's database, and what is left of it -----------------------------------------
 
 

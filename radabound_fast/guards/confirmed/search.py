@@ -275,7 +275,7 @@ class ConfirmedSearch(Guard):
         if isinstance(part, Holdout):
             truth = part.truth
             return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
-        losses = SearchLosses.read(taken, part.n_samples, ndim, bytes(16))
+        losses = SearchLosses.read(taken, part.n_samples, ndim, None)
         totals, shifts = losses.columns
         return np.asarray(totals / (part.n_samples << shifts))
 
@@ -644,7 +644,7 @@ class ConfirmedSearch(Guard):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
-        what, limits = measure.told
+        what, limits = measure.in_words
         if isinstance(measure, MeanLoss):
             limits = "exact binomial limits for losses of 0 and 1, and by betting for others"
         claims = f"the {what} of every finalist {measure.where} is between its low and high"

@@ -305,7 +305,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         """Several blocks of one search as one."""
         return cls(
             blocks[-1]._terms,
-            _joined_codes([block._codes for block in blocks]),
+            joined_codes([block._codes for block in blocks]),
             np.concatenate([block._reruns for block in blocks]),
             list(map(np.concatenate, zip(*(block._columns for block in blocks), strict=True))),
             np.concatenate([block._nats for block in blocks]),
@@ -325,17 +325,19 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
             len(rows),
         )
 
-    def only(self, row: int) -> Self:
-        """Return the answer of one row, as a block."""
-        one = slice(row, row + 1)
+    def those(
+        self, rows: NDArray[np.intp], n_before: int = 0, n_answered: int | None = None
+    ) -> Self:
+        """Return the answers of some rows, with so many queries before them, and in all."""
+        codes = self._codes
         return type(self)(
             self._terms,
-            self._codes[one],
-            self._reruns[one],
-            [column[one] for column in self._columns],
-            self._nats[one],
-            self.numbers[one],
-            self.n_answered,
+            codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows],
+            self._reruns[rows],
+            [column[rows] for column in self._columns],
+            self._nats[rows],
+            self.numbers[rows] + n_before,
+            self.n_answered + n_before if n_answered is None else n_answered,
         )
 
     @cached_property
@@ -456,7 +458,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         return columns | gains
 
 
-def _joined_codes(blocks: list[Codes]) -> Codes:
+def joined_codes(blocks: list[Codes]) -> Codes:
     arrays = [block for block in blocks if isinstance(block, np.ndarray)]
     if len(arrays) == len(blocks):
         return np.concatenate(arrays)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,28 +30,69 @@ class Rows:
     ----------
     kept : ndarray of int64 or float64, shape (k, n_kept)
         In the form of the measure.
-    fingerprints : ndarray of uint64, shape (k,)
-        Keyed hashes of the rows.
+    fingerprints : ndarray of uint64, shape (k,), or None
+        Keyed hashes of the rows, where a search compares them.
     """
 
     of = "predictions"
 
-    def __init__(self, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
-        self._kept, self.fingerprints = kept, fingerprints
+    def __init__(self, kept: NDArray[Any], fingerprints: Any) -> None:
+        self.kept, self.fingerprints = kept, fingerprints
+
+    def __len__(self) -> int:
+        return len(self.kept)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
         """What is stored, a column each."""
-        return list(self._kept.T)
+        return list(self.kept.T)
 
-    def first(self) -> list[Any]:
-        """What is stored of the first row."""
-        row: list[Any] = self._kept[0].tolist()
-        return row
+    def values(self, row: int) -> list[Any]:
+        """What is stored of a row."""
+        values: list[Any] = self.kept[row].tolist()
+        return values
+
+    def agrees(self, row: int, before: tuple[Any, ...], secret: bytes) -> bool:
+        """Whether the row may be that of the query before, of which this is stored."""
+        fingerprint = self.fingerprint_as(row, before, secret)
+        if 0 not in (fingerprint, before[-1]):
+            return bool(fingerprint == before[-1])
+        # one was counted elsewhere, and the counts are all that there is to compare
+        own, other = self.values(row), list(before[:-2])
+        if self.of == "losses":
+            own, other = ([total << (UNIT_SHIFT - shift)] for total, shift in (own, other))
+        return own == other
 
     def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
-        """The row's fingerprint, in the form of the query before."""
+        """The row's fingerprint, in the form of the query before.
+
+        None: it cannot be the same.  0: nobody knows.
+        """
         return int(self.fingerprints[row])
+
+
+class TakenRows(Rows):
+    """Rows that were counted elsewhere; their fingerprints are 0 where they are not known."""
+
+    def __init__(self, of: str, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
+        super().__init__(kept, fingerprints)
+        self.of = of
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks as one."""
+        kept = np.concatenate([block.kept for block in blocks])
+        return cls(blocks[0].of, kept, np.concatenate([block.fingerprints for block in blocks]))
+
+    def in_order(self, rows: NDArray[np.int64]) -> Self:
+        """Return the same rows in another order."""
+        return type(self)(self.of, self.kept[rows], self.fingerprints[rows])
+
+    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
+        # of losses that are binary here and real there the fingerprints differ
+        if self.of == "losses" and before[1] != self.kept[row, 1]:
+            return 0
+        return super().fingerprint_as(row, before, secret)
 
 
 class LossRows(Rows):
@@ -58,30 +100,26 @@ class LossRows(Rows):
 
     of = "losses"
 
-    def __init__(self, values: NDArray[Any], n_samples: int, binary: bool, secret: bytes) -> None:
-        self._shift = 0 if binary else UNIT_SHIFT
+    def __init__(
+        self, values: NDArray[Any], n_samples: int, binary: bool, secret: bytes | None
+    ) -> None:
+        self.shift = 0 if binary else UNIT_SHIFT
         self._values = values if values.ndim == 2 else values[np.newaxis]
-        self._n_samples = n_samples
-        if binary:
+        self._n_samples, hashes = n_samples, None
+        if binary and secret is not None:
             little = self._values.astype("<u8", copy=False)
             hashes, sums = fingerprints_and_sums(little, n_samples, secret)
         else:
             # floats that happen to be 0 and 1 are summed as such
-            sums, shift = sums_of_rows(self._values, n_samples, packed=False)
-            sums <<= self._shift - shift
-            hashes = self._of_units(self._values, secret)
-        self._totals, self.fingerprints = sums, hashes
-
-    @property
-    def columns(self) -> list[NDArray[np.int64]]:
-        return [self._totals, np.broadcast_to(np.int64(self._shift), len(self._totals))]
-
-    def first(self) -> list[Any]:
-        return [self._totals.item(0), self._shift]
+            sums, shift = sums_of_rows(self._values, n_samples, packed=binary)
+            sums <<= self.shift - shift
+            if secret is not None:
+                hashes = self._of_units(self._values, secret)
+        super().__init__(np.column_stack([sums, np.full(len(sums), self.shift)]), hashes)
 
     @classmethod
-    def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> LossRows:
-        """Rows of losses, checked."""
+    def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes | None) -> LossRows:
+        """Rows of losses, checked; without a secret they have no fingerprints."""
         if isinstance(losses, PackedLosses):
             return cls(checked_words(losses, n_samples, ndim), n_samples, True, secret)
         array = as_array(losses, "losses")
@@ -94,8 +132,8 @@ class LossRows(Rows):
     def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
         """The row's fingerprint, as binary or real as the query before; None: it cannot be."""
         shift = before[1]
-        if shift == self._shift:
-            return int(self.fingerprints[row])
+        if shift == self.shift:
+            return super().fingerprint_as(row, before, secret)
         values = self._values[row]
         if shift:
             bits = bits_of(values, self._n_samples)

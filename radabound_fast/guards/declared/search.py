@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -18,13 +20,11 @@ from radabound_fast._checks import (
     check_n_folds,
     counted,
     read_as,
-    shown,
 )
-from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
-from radabound_fast.bounds import paired_interval
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import gain_in_errors
 from radabound_fast.guards.declared.answers import (
     Comparison,
     DeclaredSearchAnswer,
@@ -34,7 +34,9 @@ from radabound_fast.guards.declared.answers import (
     Terms,
     answer_of,
 )
-from radabound_fast.guards.declared.rows import LossRows, Rows
+from radabound_fast.guards.declared.best import BestAnswers
+from radabound_fast.guards.declared.rows import Rows
+from radabound_fast.guards.declared.task import Expected, SearchTask, Taken, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Judged, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
@@ -46,9 +48,9 @@ from radabound_fast.metrics import (
     Measure,
     RocBand,
     Truth,
-    fingerprints_of,
     roc_band,
 )
+from radabound_fast.rows.partial import Partial, each_of
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
@@ -102,6 +104,9 @@ class DeclaredSearch(Guard):
     release : "interval" or Rounded, default "interval"
         How much leaves: values and intervals as they are, or for a search made on labels values
         rounded to multiples of a step, and intervals that are widened by what that hides.
+    n_best : int, optional
+        Store the n best answers alone, for searches of 10^8 models: a search stores about 40 bytes
+        a query otherwise.
 
     Raises
     ------
@@ -139,8 +144,11 @@ class DeclaredSearch(Guard):
     that is changed after scores were seen, data or features that are changed after a look at the
     rows that fail, and whatever else was fitted to the holdout.
 
-    What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
-    when one key stands for two models.  The intervals never rest on that.
+    What it stores are the keys with their counts and a keyed fingerprint of the losses, to tell you
+    when one key stands for two models.  The intervals never rest on that: one is a function of its
+    own key and count.  So with `n_best` they are the same, and hold under the same assumption, that
+    a key has one model; but nobody notices where it has two, a query of a key that came before
+    counts as another model, and `rerun` cannot be "next".
 
     Examples
     --------
@@ -170,6 +178,7 @@ class DeclaredSearch(Guard):
         two_sided: bool = True,
         n_folds: int | None = None,
         release: Release = "interval",
+        n_best: int | None = None,
     ) -> None:
         self._holdout = as_judged(judged)
         rounding(release, self._holdout)
@@ -183,14 +192,26 @@ class DeclaredSearch(Guard):
             raise ValueError(
                 f"n_folds must be at most the number of rows, {self.n_samples}, got {n_folds}"
             )
-        self._truth = self._truth_beside(baseline)
-        self._secret = os.urandom(16)
-        self._terms = self._terms_of_holdout()
+        truth, secret = self._truth_beside(baseline), os.urandom(16)
+        self._task = SearchTask(
+            self.n_samples,
+            self._holdout.labels,
+            self._terms_for(self._measure_of(truth, secret)),
+            truth,
+            secret,
+            self.allow_reruns,
+            with_fingerprints=n_best is None,
+        )
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_kept + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
+        self._best: BestAnswers | None = None
+        if n_best is not None:
+            self._best = BestAnswers(self._terms, check_count(n_best=n_best))
+            if self.space.shows is not None:
+                raise ValueError("n_best must be left out where keys are what was shown before")
         self._holdout.note_guard(None)
 
     def _truth_beside(self, baseline: Any) -> Truth | None:
@@ -204,11 +225,19 @@ class DeclaredSearch(Guard):
             )
         return None
 
-    def _terms_of_holdout(self) -> Terms:
-        measure: MeanLoss | Measure = MeanLoss(self.n_samples, self.n_folds)
-        if self._truth is not None:
-            measure = self._truth.measure(self._secret)._replace(rounded=self._rounded)
-        return self._terms_for(measure)
+    def _measure_of(self, truth: Truth | None, secret: bytes) -> MeanLoss | Measure:
+        if truth is None:
+            return MeanLoss(self.n_samples, self.n_folds)
+        return truth.measure(secret)._replace(rounded=self._rounded)
+
+    @property
+    def _terms(self) -> Terms:
+        return self._task.terms
+
+    @property
+    def n_best(self) -> int | None:
+        """How many of the best answers are stored; None: all answers are."""
+        return None if self._best is None else self._best.n_best
 
     @property
     def _rounded(self) -> Rounded | None:
@@ -221,13 +250,20 @@ class DeclaredSearch(Guard):
 
     @property
     def n_answered(self) -> int:
-        """Different queries answered so far: keys, or with `allow_reruns` keys and reruns."""
-        return len(self._asked) if self._record is None else len(self._record)
+        """Different queries answered so far: keys, or with `allow_reruns` keys and reruns.
+
+        With `n_best` all queries, since nobody knows which came before.
+        """
+        if self._best is not None:
+            return self._best.n_answered
+        return len(self._queries) if self._record is None else len(self._record)
 
     @property
     def n_queries(self) -> int | None:
         """How often the search was asked, repeated queries counted too; None with a database."""
-        return self._asked.n_added if self._record is None else None
+        if self._record is not None:
+            return None
+        return self._queries.n_added if self._best is None else self._best.n_answered
 
     @property
     def halted(self) -> bool:
@@ -257,7 +293,7 @@ class DeclaredSearch(Guard):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._terms.measure
-        what, limits = measure.told
+        what, limits = measure.in_words
         upper = "at or above its low" if measure.greater_is_better else "at or below its high"
         side = "between its low and high" if self.two_sided else upper
         gains = ""
@@ -335,11 +371,13 @@ class DeclaredSearch(Guard):
         """
         if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
             return self._next(y_pred, key)
-        query, nats = self._find(key, rerun)
-        return self._one(query, nats, self._read(y_pred, 1, np.array([nats])))
+        query, nats = self._task.find(key, rerun)
+        return self._one(query, nats, self._task.read(y_pred, 1, np.array([nats])))
 
     @sealed
-    def query_many(self, Y_pred: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
+    def query_many(
+        self, Y_pred: Any, *, keys: Any, reruns: Any = None, n_threads: int = 1
+    ) -> DeclaredSearchAnswers:
         """Return the answers to several queries, as `query` gives each.
 
         Parameters
@@ -350,6 +388,9 @@ class DeclaredSearch(Guard):
             One key a row.
         reruns : array_like of int, shape (k,), optional
             None: all 1.
+        n_threads : int, default 1
+            Threads that read rows at most, one for about every millisecond of work.  The result is
+            the same.
 
         Returns
         -------
@@ -360,8 +401,92 @@ class DeclaredSearch(Guard):
         TypeError, ValueError
             As in `query`, for any row; nothing has changed then.
         """
-        codes, numbers, nats = self._find_many(keys, reruns)
-        return self._many(codes, numbers, nats, self._read(Y_pred, 2, nats, len(codes)))
+        task = self._task
+        if check_count(n_threads=n_threads) > 1:
+            options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
+            return self._many(task.taken(task.reduce(Y_pred, **options)))
+        codes, numbers, nats = task.find_many(keys, reruns)
+        return self._many(Taken(codes, numbers, nats, task.read(Y_pred, 2, nats)))
+
+    # ---- rows that are counted elsewhere ------------------------------------------------------
+
+    def task(self) -> SearchTask:
+        """Return what workers need to count rows for this search: it can be pickled.
+
+        It holds the space and, where the search was made on labels, these:
+        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
+        """
+        return self._task
+
+    @sealed
+    def take(
+        self, partials: Iterable[Partial], *, keys: Any = None, reruns: Any = None
+    ) -> DeclaredSearchAnswers:
+        """Answer rows that were counted elsewhere; each has its key with it.
+
+        Parameters
+        ----------
+        partials : iterable of Partial
+            Each of some whole rows, made by the `task` of this search, of a copy of it, or of one
+            that was opened from the same database; in any order.
+        keys : sequence or ndarray, optional
+            The keys that must come, each once, in the order of the answers.  None: whatever comes,
+            in the order in which it does, and a key that comes twice is the same query again.
+        reruns : array_like of int, optional
+            With `keys`, as in `query_many`.
+
+        Returns
+        -------
+        DeclaredSearchAnswers
+            Those of `query_many` of all the rows, and the same state.  With `n_best` the best
+            answers that there are now, so that memory does not grow with the rows.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Something is no partial, of another search, or of some samples only; a key is missing,
+            comes twice, or is none of `keys`; or as in `query`.  Nothing has changed then.
+
+        Notes
+        -----
+        Rows that were added up from parts of the samples, or counted by another program, have no
+        fingerprints.  Where such a key comes again, its counts alone are compared.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> search = DeclaredSearch(1000, 10**8, delta=0.1, n_best=3)
+        >>> losses = np.random.default_rng(0).random((30, 1000)) < 0.1
+        >>> task = search.task()
+        >>> partials = [task.reduce(losses[i::3], keys=range(i, 30, 3)) for i in (2, 0, 1)]
+        >>> search.take(partials, keys=range(30))  # anywhere, in any order
+        DeclaredSearchAnswers(3 answers, halted=False, n_answered=30)
+        >>> search.best.key, round(search.best.low, 4), round(search.best.high, 4)
+        (19, 0.0411, 0.1498)
+        """
+        each = each_of(partials, self._task.identity, "another search")
+        expected = None if keys is None else Expected(self._task, keys, reruns)
+        places: list[NDArray[np.int64]] = []
+
+        def blocks() -> Iterator[Taken]:
+            for number, partial in enumerate(each):
+                if expected is not None:
+                    places.append(expected.places(number, partial))
+                yield self._task.taken(partial)
+            if expected is not None:
+                expected.check_all_came()
+
+        def numbered() -> Iterator[DeclaredSearchAnswers]:
+            n = 0
+            for block in blocks():
+                n += len(block.kept)
+                yield self._block(block, places.pop() + 1 if places else None, n)
+
+        if self._best is not None:
+            self._best.add(numbered())
+            return self.answers
+        rows = Taken.joined([self._task.nothing(), *blocks()])
+        return self._many(rows.in_order(np.concatenate(places).argsort()) if places else rows)
 
     def interval_of_value(
         self, value: Any, key: Any, *, rerun: Any = 1
@@ -440,7 +565,7 @@ class DeclaredSearch(Guard):
 
     def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
         if np.ndim(given) == 0:
-            low, high = limits(given, self._find(key, rerun)[1])
+            low, high = limits(given, self._task.find(key, rerun)[1])
             return float(low), float(high)
         n = len(given)
         if isinstance(key, (str, Mapping)) or not np.iterable(key):
@@ -449,27 +574,25 @@ class DeclaredSearch(Guard):
         if np.ndim(rerun) == 0:
             reruns = None if rerun == 1 else [rerun] * n
         with read_as(reruns="rerun"):
-            _, _, nats = self._find_many(key, reruns)
+            _, _, nats = self._task.find_many(key, reruns)
         if len(nats) != n:
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
         lows, highs = limits(given, nats)
         return lows, highs
 
-    def forget(self) -> None:
-        """Forget which queries were answered, so that memory stays flat where none comes again.
-
-        The intervals do not rest on what is remembered; `answers`, `best` and `report` do.
-        """
-        self._asked = QueryTable(self._terms.measure.n_kept + 2)
-
     # ---- what it came to -------------------------------------------------------------------
 
     @property
     def answers(self) -> DeclaredSearchAnswers:
-        """All answers so far, each query once, in the order in which they were first asked."""
+        """All answers so far, each query once, in the order in which they were first asked.
+
+        With `n_best` these are the best alone.
+        """
+        if self._best is not None:
+            return self._best.answers
         if self._record is not None:
             return self.answers_from(self._record.after(0))
-        packed, reruns, values = self._asked.columns()
+        packed, reruns, values = self._queries.columns()
         codes = self.space.unpack_codes(packed)
         *columns, nats, _ = self._as_kept(values)
         return DeclaredSearchAnswers(
@@ -479,15 +602,7 @@ class DeclaredSearch(Guard):
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
     ) -> DeclaredSearchAnswers:
-        """Return the answers of what the search's database holds of some queries.
-
-        Parameters
-        ----------
-        entries : mapping
-            What is stored of each query.
-        numbers : ndarray of int64, optional
-            Number of each answer; None: from 1.
-        """
+        """Return the answers of what the search's database holds of queries; numbered from 1."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         dtype = float if self._keeps_floats else int
@@ -574,7 +689,7 @@ class DeclaredSearch(Guard):
         >>> [round(limit, 4) for limit in comparison[:3]]
         [0.0328, 0.0133, 0.0541]
         """
-        truth = self._truth
+        truth = self._task.truth
         if truth is None:
             raise TypeError("compare needs a search that was made on labels")
         if self.n_folds is not None:
@@ -584,33 +699,24 @@ class DeclaredSearch(Guard):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self._holdout.metric!r}"
             )
-        rows = []
-        for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
-            with read_as(y_pred=name):
+        rows, queries = [], []
+        models = ("a", y_pred_a, key_a, rerun_a), ("b", y_pred_b, key_b, rerun_b)
+        for which, y_pred, key, rerun in models:
+            with read_as(**{name: f"{name}_{which}" for name in ("y_pred", "key", "rerun")}):
                 rows.append(truth.read(y_pred, 1))
-        keys, reruns = (key_a, key_b), (rerun_a, rerun_b)
-        asked = []
-        for which, key, rerun in zip("ab", keys, reruns, strict=True):
-            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
-                asked.append(self._find(key, rerun))
-        if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
-        codes = [code for (code, _), _ in asked]
-        numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
-        nats = np.array([paid for _, paid in asked])
-        both = np.concatenate(rows)
-        self._many(codes, numbers, nats, self._measured(truth, both, self._terms.nats + nats))
+                queries.append(self._task.find(key, rerun))
+        if queries[0] == queries[1]:
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(key_a)} twice")
+        codes = [code for (code, _), _ in queries]
+        numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
+        nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
+        self._many(Taken(codes, numbers, nats, self._task.measured(both, nats)))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
         paid -= log(2) if self.two_sided else 0.0
         if truth.row.name in COUNTED:
-            (minus,), (plus,) = (
-                sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
-                for one, other in (rows, rows[::-1])
-            )
-            gain = (plus - minus) / self.n_samples
-            low, high = paired_interval(plus, minus, self.n_samples, paid)
+            gain, low, high = gain_in_errors(both[1], both[0], self.n_samples, paid)
         else:
             losses, others = truth.row.summary(truth, both)
             gain, low, high = truth.gain(others, losses, paid)
@@ -653,7 +759,8 @@ class DeclaredSearch(Guard):
         with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
         docs/explanation/theory.md.
         """
-        if self._truth is None or self._truth.row.name != "roc_auc":
+        truth = self._task.truth
+        if truth is None or truth.row.name != "roc_auc":
             raise ValueError(f"roc_band needs metric='roc_auc', got {self._holdout.metric!r}")
         if self._rounded is not None:
             raise ValueError(
@@ -663,7 +770,7 @@ class DeclaredSearch(Guard):
         with read_as(y_pred="y_score"):
             answer = self.query(y_score, key=key, rerun=rerun)
         nats = log(2 / self.delta) + answer.nats
-        return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
+        return roc_band(truth, truth.read(y_score, 1)[0], nats)
 
     # ---- a record that processes share -------------------------------------------------------
 
@@ -721,7 +828,7 @@ class DeclaredSearch(Guard):
         return {
             "kind": self.kind,
             "parameters": self.parameters,
-            "secret": self._secret.hex(),
+            "secret": self._task.secret.hex(),
             "metric": self._terms.measure.describe(),
         }
 
@@ -740,11 +847,10 @@ class DeclaredSearch(Guard):
         to_read = whose.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
         search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search._secret = bytes.fromhex(stored["secret"])
-        search._terms = search._terms_of_holdout()
-        if to_read:
-            search.release = given["release"]
-            search._terms = search._terms_for(_measure_from(stored))
+        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
+        measure = search._measure_of(search._task.truth, secret)
+        terms = search._terms_for(_measure_from(stored) if to_read else measure)
+        search._task = replace(search._task, secret=secret, terms=terms)
         check_same(name, search._description(), stored)
         return search
 
@@ -754,15 +860,10 @@ class DeclaredSearch(Guard):
         import json  # which many queries need not
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
-        return {
-            "n_samples": self.n_samples,
-            "space": space,
-            "delta": self.delta,
-            "allow_reruns": self.allow_reruns,
-            "two_sided": self.two_sided,
-            "n_folds": self.n_folds,
-            "release": described(self.release),
-        }
+        names = ("delta", "allow_reruns", "two_sided", "n_folds")
+        own = {name: getattr(self, name) for name in names}
+        head = {"n_samples": self.n_samples, "space": space}
+        return head | own | {"release": described(self.release)}
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -783,8 +884,8 @@ class DeclaredSearch(Guard):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy goes its own way
-        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
-        return vars(self) | own
+        own = {"_queries": self._queries.copy(), "_last_reruns": dict(self._last_reruns)}
+        return vars(self) | own | {"_best": copy(self._best)}
 
     def __repr__(self) -> str:
         options = "".join(
@@ -794,6 +895,7 @@ class DeclaredSearch(Guard):
                 ("two_sided", self.two_sided, True),
                 ("n_folds", self.n_folds, None),
                 ("release", self.release, "interval"),
+                ("n_best", self.n_best, None),
             )
             if value != usual
         )
@@ -821,83 +923,38 @@ class DeclaredSearch(Guard):
             columns = [column.view(np.float64) for column in columns]
         return [*columns, nats.view(np.float64), fingerprints.view(np.uint64)]
 
-    def _read(self, y_pred: Any, ndim: int, nats: Floats, n_keys: int = 1) -> Rows:
-        """Rows of predictions or losses, as many as keys, and what is stored of them."""
-        if self._truth is None:
-            if isinstance(self._terms.measure, Measure):
-                raise TypeError("a query needs the labels: open the search with them")
-            return LossRows.read(y_pred, self.n_samples, ndim, self._secret)
-        rows = self._truth.read(y_pred, ndim)
-        if len(rows) != n_keys:
-            raise _not_one_a_row(n_keys, len(rows))
-        return self._measured(self._truth, rows, self._terms.nats + nats)
-
-    def _measured(self, truth: Truth, rows: NDArray[Any], paid: Floats) -> Rows:
-        measure = self._terms.measure
-        assert isinstance(measure, Measure)
-        if truth.counts_errors:
-            kept, hashes = truth.keep_errors(rows, self._secret)
-            return Rows(measure.released(kept, paid), hashes)
-        kept = truth.keep(measure, rows, paid)
-        return Rows(kept, fingerprints_of(rows, self._secret))
-
-    def _find(self, key: Any, rerun: Any) -> tuple[Query, float]:
-        code, nats = self.space.find(key)
-        nats = float(nats)
-        if not self.allow_reruns:
-            if rerun != 1:
-                raise ValueError(
-                    f"rerun must be 1 unless the search has allow_reruns=True, got {shown(rerun)}"
-                )
-            return (code, 1), nats
-        rerun = check_count(rerun=rerun, at_most=2**63 - 1)
-        return (code, rerun), nats + log(rerun) + log(rerun + 1)
-
-    def _find_many(self, keys: Any, reruns: Any) -> tuple[Codes, NDArray[np.int64], Floats]:
-        for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
-            if not np.iterable(given):
-                raise TypeError(f"{name} must be a sequence, one a row, got {shown(given)}")
-        if reruns is None and not self.allow_reruns:
-            codes, nats = self.space.find_many(keys)
-            return codes, np.broadcast_to(np.int64(1), len(codes)), nats
-        listed = list(keys)
-        which = [1] * len(listed) if reruns is None else list(reruns)
-        if len(which) != len(listed):
-            raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
-        found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
-        return (
-            [code for (code, _), _ in found],
-            np.array([rerun for (_, rerun), _ in found], np.int64),
-            np.array([nats for _, nats in found], np.float64),
-        )
-
     def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
-        asked = *rows.first(), nats, rows.fingerprints.item(0)
+        if self._best is not None:
+            code, rerun = query
+            return self._many(Taken([code], np.array([rerun]), np.array([nats]), rows))[0]
+        entry = *rows.values(0), nats, rows.fingerprints.item(0)
         if self._record is None:
             code, rerun = query
             (packed,) = self.space.pack_codes([code])
-            n_answered, before = self._asked.add_one(packed, rerun, *asked)
+            n_answered, before = self._queries.add_one(packed, rerun, *entry)
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
-                self._asked.add_one(packed, rerun, *before)
+                self._queries.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
-                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+                {query: entry}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return self._noted(query, asked[:-1], n_answered)
+        return self._noted(query, entry[:-1], n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
+        if self._best is not None:
+            raise ValueError("rerun must be a number in a search with n_best, got 'next'")
         code, _ = self.space.find(key)
         rerun = self._last_reruns.get(code, 0)
         while True:
             rerun = rerun + 1 if self._record is None else self._record.first_free_rerun(code)
-            query, nats = self._find(key, rerun)
-            rows = self._read(y_pred, 1, np.array([nats]))
+            query, nats = self._task.find(key, rerun)
+            rows = self._task.read(y_pred, 1, np.array([nats]))
             n_answered = self._add_new(query, nats, rows)
             if n_answered is not None:
-                return self._noted(query, (*rows.first(), nats), n_answered)
+                return self._noted(query, (*rows.values(0), nats), n_answered)
 
     def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
         """Add a query, and return how many there are then; None if it was there before."""
@@ -906,7 +963,7 @@ class DeclaredSearch(Guard):
             self._last_reruns[code] = rerun
             values = [*rows.columns, np.array([nats]), rows.fingerprints]
             packed = self.space.pack_codes([code])
-            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
             return n_answered if numbers is None else None
         is_new = True
 
@@ -914,8 +971,8 @@ class DeclaredSearch(Guard):
             nonlocal is_new
             is_new = False
 
-        asked = *rows.first(), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: asked}, note)
+        entry = *rows.values(0), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: entry}, note)
         return n_answered if is_new else None
 
     def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
@@ -926,32 +983,42 @@ class DeclaredSearch(Guard):
             note_answer(self.kind, n_answered, value, key)
         return answer
 
-    def _many(
-        self, codes: Codes, reruns: NDArray[np.int64], nats: Floats, rows: Rows
-    ) -> DeclaredSearchAnswers:
-        columns, n_rows = rows.columns, len(rows.fingerprints)
-        if len(codes) != n_rows:
-            raise _not_one_a_row(len(codes), n_rows)
-        add = self._add if self._record is None else self._add_to_record
-        n_answered, numbers = add(codes, reruns, [*columns, nats, rows.fingerprints], rows)
+    def _many(self, rows: Taken) -> DeclaredSearchAnswers:
+        if len(rows.codes) != len(rows.kept):
+            raise not_one_a_row(len(rows.codes), len(rows.kept))
+        numbers = None
+        if self._best is not None:
+            n_answered = self._best.add([self._block(rows, None, len(rows.kept))])
+        else:
+            add = self._add if self._record is None else self._add_to_record
+            values = [*rows.kept.columns, rows.nats, rows.kept.fingerprints]
+            n_answered, numbers = add(rows.codes, rows.reruns, values, rows.kept)
         if self._logs:
-            note_answers(self.kind, n_rows, n_answered)
-        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, n_answered)
+            note_answers(self.kind, len(rows.kept), n_answered)
+        return self._block(rows, numbers, n_answered)
+
+    def _block(
+        self, rows: Taken, numbers: NDArray[np.int64] | None, n_answered: int
+    ) -> DeclaredSearchAnswers:
+        columns = rows.kept.columns
+        return DeclaredSearchAnswers(
+            self._terms, rows.codes, rows.reruns, columns, rows.nats, numbers, n_answered
+        )
 
     def _add(
         self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
     ) -> tuple[int, NDArray[np.int64] | None]:
         packed = self.space.pack_codes(codes)
         while True:
-            n_answered, numbers, odd = self._asked.add(packed, reruns, values)
+            n_answered, numbers, odd = self._queries.add(packed, reruns, values)
             if odd is None:
                 return n_answered, numbers
             # as they were asked before, if they have the same losses
             values = [np.array(column) for column in values]
             before = self._as_kept(list(odd[1]))
-            told = zip(*(column.tolist() for column in before), strict=True)
-            for row, asked in zip(odd[0].tolist(), told, strict=True):
-                self._check_same((codes[row], int(reruns[row])), asked, rows, row)
+            entries = zip(*(column.tolist() for column in before), strict=True)
+            for row, entry in zip(odd[0].tolist(), entries, strict=True):
+                self._check_same((codes[row], int(reruns[row])), entry, rows, row)
             for column, theirs in zip(values, before, strict=True):
                 column[odd[0]] = theirs
 
@@ -960,17 +1027,17 @@ class DeclaredSearch(Guard):
     ) -> tuple[int, NDArray[np.int64] | None]:
         assert self._record is not None
         listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
-        asked = zip(*(column.tolist() for column in values), strict=True)
+        entries = zip(*(column.tolist() for column in values), strict=True)
         queries = list(zip(listed, reruns.tolist(), strict=True))
         is_new = np.ones(len(queries), np.bool_)
         row_of: dict[Query, int] = {}
         added: dict[Query, Entry] = {}
-        for row, (query, told) in enumerate(zip(queries, asked, strict=True)):
+        for row, (query, entry) in enumerate(zip(queries, entries, strict=True)):
             if query in added:
                 self._check_same(query, added[query], rows, row)
                 is_new[row] = False
             else:
-                row_of[query], added[query] = row, told
+                row_of[query], added[query] = row, entry
 
         def check(query: Query, before: Entry) -> None:
             self._check_same(query, before, rows, row_of[query])
@@ -981,7 +1048,7 @@ class DeclaredSearch(Guard):
 
     def _check_same(self, query: Query, before: Entry, rows: Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
-        if rows.fingerprint_as(row, before, self._secret) == before[-1]:
+        if rows.agrees(row, before, self._task.secret):
             return
         code, rerun = query
         again = (
@@ -1007,7 +1074,3 @@ def _measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
         return MeanLoss(parameters["n_samples"], n_folds)
     rounded = release if isinstance(release, Rounded) else None
     return Measure.from_description(metric, n_folds, rounded)
-
-
-def _not_one_a_row(n_keys: int, n_rows: int) -> ValueError:
-    return ValueError(f"keys must be one a row, {n_rows}, got {n_keys}")

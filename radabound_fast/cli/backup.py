@@ -1,0 +1,30 @@
+"""``radabound backup``: a copy of a database, while others use it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from radabound_fast.cli.options import OK
+from radabound_fast.store import back_up
+
+
+def add_backup(commands: Any) -> None:
+    parser = commands.add_parser(
+        "backup",
+        help="copy the database of a guard or a search while others use it",
+        description="Copy the database of a guard or a search, as it is at one moment, into a new "
+        "file, and check all of the copy. Others may use the database meanwhile. A guard that is "
+        "taken from a copy has forgotten what was asked since.",
+    )
+    parser.set_defaults(run=_backup)
+    parser.add_argument("database", metavar="FILE", help="of the guard or the search")
+    parser.add_argument("copy", metavar="COPY", help="the new file; never over one that is there")
+
+
+def _backup(args: argparse.Namespace) -> int:
+    kind = back_up(args.database, args.copy)
+    size = os.stat(args.copy).st_size
+    print(f"{args.copy} has the {kind} of {args.database}: {size:,} bytes, checked")
+    return OK

@@ -1,0 +1,351 @@
+"""The part of a `DeclaredSearch` that has no state: keys are found, and rows are read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_count, counted, shown
+from radabound_fast._kernels.rows import PackedLosses
+from radabound_fast._kernels.support import sealed
+from radabound_fast.guards.declared.answers import Floats, Terms, joined_codes
+from radabound_fast.guards.declared.rows import LossRows, Rows, TakenRows
+from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth, fingerprints_of, read_counts
+from radabound_fast.rows.partial import Ids, Partial, Task, in_threads, listed, stacked
+from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.space import Codes
+
+if TYPE_CHECKING:
+    from radabound_fast.store.record import Query
+
+_BLOCK_KEYS = 1 << 20  # keys that are found at a time
+
+
+@dataclass(frozen=True, repr=False)
+class SearchTask(Task):
+    """What a worker needs to count rows for a `DeclaredSearch`; made by ``search.task()``.
+
+    It can be pickled.  **It holds the labels**, baseline, weights and groups of a `Holdout`, about
+    10 bytes a row, and the space: it is for workers that are trusted with them
+    (docs/explanation/trust.md).  A search that is made on a number of rows has no labels, and
+    neither has its task.
+    """
+
+    terms: Terms  # what the answers of the search share: space, metric, delta and sides
+    truth: Truth | None  # the labels as the metric wants them, with baseline and weights
+    secret: bytes  # the key of the fingerprints
+    allow_reruns: bool
+    with_fingerprints: bool  # whether the search compares rows of a key that comes again
+
+    @sealed
+    def reduce(
+        self, y_pred: Any, *, keys: Any, reruns: Any = None, start: int = 0, n_threads: int = 1
+    ) -> Partial:
+        """Count rows, or some samples of them.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (k, n), or PackedLosses
+            Rows as the search's `query_many` takes them.
+        keys : sequence or ndarray, length k
+            The model of each row, in the space.
+        reruns : array_like of int, shape (k,), optional
+            As in `query_many`.
+        start : int, default 0
+            The sample that the first column is, a multiple of 64; n must be one too, unless they
+            are the last.  All samples at once are needed where a metric's limits take whole rows:
+            AUC, means of real numbers, weights and groups.
+        n_threads : int, default 1
+            Threads to use at most: one for about every millisecond of work.
+
+        Returns
+        -------
+        Partial
+            8 bytes a row for each number that the search stores, and 8 for its key.
+
+        Raises
+        ------
+        TypeError, ValueError
+            A key is not in the space, or not such rows: places in the message are places in
+            `y_pred`.
+        """
+        codes, numbers, nats = self.find_many(keys, reruns)
+        paid = np.broadcast_to(nats, len(codes))
+
+        def count(rows: Any, part: slice) -> Partial:
+            return self._counted(rows, paid[part], start)
+
+        partial = stacked(in_threads(count, y_pred, n_threads))
+        return self._with_keys(partial, codes, numbers, nats)
+
+    def from_counts(self, counts: Any, *, keys: Any, reruns: Any = None) -> Partial:
+        """Return the partial of models whose errors another program has counted.
+
+        Parameters
+        ----------
+        counts : array_like of int, shape (k,)
+            How many of each model's predictions are wrong, or of its losses are 1.
+        keys, reruns
+            As in `reduce`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric is none of error, accuracy and mean loss, or the search has a baseline,
+            weights or groups; a count cannot be; or a key is not in the space.
+        """
+        measure = self.terms.measure
+        is_counted = isinstance(measure, MeanLoss) or measure.name in COUNTED
+        if not is_counted or measure.is_paired or measure.is_weighted:
+            raise TypeError(
+                f"counts are enough for error, accuracy and mean loss, without baseline, weights "
+                f"and groups; reduce the predictions for {measure.name!r}"
+            )
+        codes, numbers, nats = self.find_many(keys, reruns)
+        totals = np.atleast_1d(read_counts(counts, self.n_samples))[:, np.newaxis]
+        if len(totals) == len(nats) and isinstance(measure, Measure):
+            totals = measure.released(totals, self.terms.nats + nats)
+        return self._with_keys(self._partial((0, self.n_samples), totals), codes, numbers, nats)
+
+    def _counted(self, y_pred: Any, nats: Floats, start: int) -> Partial:
+        measure, task, span = self.terms.measure, self, (0, self.n_samples)
+        if isinstance(y_pred, PackedLosses):
+            n = y_pred.n_samples
+        else:
+            n = (*np.shape(y_pred), self.n_samples)[1]
+        if start or n != self.n_samples:
+            span = self.span(start, n)
+            if measure.keeps == "limits":
+                raise ValueError(
+                    f"start must be 0, with all {self.n_samples} samples, for the metric "
+                    f"{measure.name!r}: its limits take whole rows"
+                )
+            truth = None if self.truth is None else self.truth.part(*span)
+            task = replace(self, n_samples=n, truth=truth, with_fingerprints=False)
+        rows = task.read(y_pred, 2, nats)
+        if not isinstance(rows, LossRows):
+            return replace(self._partial(span, rows.kept), fingerprints=rows.fingerprints)
+        return replace(
+            self._partial(span, rows.kept[:, :1]),
+            unit_shift=rows.shift,
+            binary=not rows.shift,
+            fingerprints=rows.fingerprints,
+        )
+
+    def _partial(self, span: tuple[int, int], totals: NDArray[Any]) -> Partial:
+        no_sums = np.zeros((len(totals), 0), np.int32)
+        return Partial(self.identity, self.n_samples, (span,), totals, no_sums, 0, binary=True)
+
+    def _with_keys(
+        self, partial: Partial, codes: Codes, reruns: NDArray[np.int64], nats: Floats
+    ) -> Partial:
+        if len(codes) != len(partial):
+            raise not_one_a_row(len(codes), len(partial))
+        if nats.strides == (0,) or len(nats) and (nats == nats[0]).all():
+            nats = nats[:1]
+        return replace(partial, ids=self.ids_of(codes, reruns), nats=nats.copy())
+
+    @property
+    def identity(self) -> bytes:
+        """A hash of what a search shares with its copies, and with all who open its database."""
+        import hashlib  # here: it loads megabytes, and most searches have no workers
+
+        return hashlib.blake2b(self.secret, digest_size=16).digest()
+
+    # ---- keys and rows, which a query reads in the same way ----------------------------------
+
+    def find(self, key: Any, rerun: Any) -> tuple[Query, float]:
+        """The code of a key and the rerun, and their nats."""
+        code, nats = self.terms.space.find(key)
+        nats = float(nats)
+        if not self.allow_reruns:
+            if rerun != 1:
+                raise ValueError(
+                    f"rerun must be 1 unless the search has allow_reruns=True, got {shown(rerun)}"
+                )
+            return (code, 1), nats
+        rerun = check_count(rerun=rerun, at_most=2**63 - 1)
+        return (code, rerun), nats + log(rerun) + log(rerun + 1)
+
+    def find_many(self, keys: Any, reruns: Any) -> tuple[Codes, NDArray[np.int64], Floats]:
+        """Codes, reruns and nats of keys."""
+        for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
+            if not np.iterable(given):
+                raise TypeError(f"{name} must be a sequence, one a row, got {shown(given)}")
+        if reruns is None and not self.allow_reruns:
+            codes, nats = self.terms.space.find_many(keys)
+            return codes, np.broadcast_to(np.int64(1), len(codes)), nats
+        keys = list(keys)
+        which = [1] * len(keys) if reruns is None else list(reruns)
+        if len(which) != len(keys):
+            raise ValueError(f"reruns must be one a key, {len(keys)}, got {len(which)}")
+        queries = [self.find(key, rerun) for key, rerun in zip(keys, which, strict=True)]
+        return (
+            [code for (code, _), _ in queries],
+            np.array([rerun for (_, rerun), _ in queries], np.int64),
+            np.array([nats for _, nats in queries], np.float64),
+        )
+
+    def read(self, y_pred: Any, ndim: int, nats: Floats) -> Rows:
+        """Rows of predictions or losses, as many as nats, and what is stored of them."""
+        secret = self.secret if self.with_fingerprints else None
+        if self.truth is None:
+            if isinstance(self.terms.measure, Measure):
+                raise TypeError("a query needs the labels: open the search with them")
+            return LossRows.read(y_pred, self.n_samples, ndim, secret)
+        rows = self.truth.read(y_pred, ndim)
+        if len(rows) != len(nats):
+            raise not_one_a_row(len(nats), len(rows))
+        return self.measured(rows, nats)
+
+    def measured(self, rows: NDArray[Any], nats: Floats) -> Rows:
+        """What is stored of predictions that were read."""
+        truth, measure = self.truth, self.terms.measure
+        secret = self.secret if self.with_fingerprints else None
+        assert truth is not None and isinstance(measure, Measure)
+        paid = self.terms.nats + nats
+        if truth.counts_errors:
+            kept, hashes = truth.keep_errors(rows, secret)
+            return Rows(measure.released(kept, paid), hashes)
+        kept = truth.keep(measure, rows, paid)
+        return Rows(kept, None if secret is None else fingerprints_of(rows, secret))
+
+    # ---- ids --------------------------------------------------------------------------------
+
+    def ids_of(self, codes: Codes, reruns: NDArray[np.int64]) -> Ids:
+        """What tells rows apart: codes, with `allow_reruns` of key and rerun."""
+        packed = self.terms.space.pack_codes(codes)
+        if self.allow_reruns:
+            return list(zip(listed(packed), reruns.tolist(), strict=True))
+        if isinstance(packed, list) and packed and set(map(type, packed)) == {int}:
+            with contextlib.suppress(OverflowError):
+                return np.array(packed, np.int64)
+        return packed
+
+    def taken(self, partial: Partial) -> Taken:
+        """The rows of a whole partial, with their keys."""
+        k, measure = len(partial), self.terms.measure
+        codes, reruns = partial.ids, np.broadcast_to(np.int64(1), k)
+        if self.allow_reruns:
+            codes = [code for code, _ in listed(partial.ids)]
+            reruns = np.array([rerun for _, rerun in listed(partial.ids)], np.int64)
+        kept, hashes = partial.totals, partial.fingerprints
+        if isinstance(measure, MeanLoss):
+            kept = np.column_stack([kept, np.full(k, partial.unit_shift)])
+        rows = TakenRows(self._of, kept, np.zeros(k, np.uint64) if hashes is None else hashes)
+        nats = np.broadcast_to(partial.nats, k)
+        return Taken(self.terms.space.unpack_codes(codes), reruns, nats, rows)
+
+    @property
+    def _of(self) -> str:
+        """What rows are."""
+        return "losses" if isinstance(self.terms.measure, MeanLoss) else "predictions"
+
+    def nothing(self) -> Taken:
+        """No rows."""
+        measure = self.terms.measure
+        kept = np.empty((0, measure.n_kept), float if measure.keeps == "limits" else np.int64)
+        rows = TakenRows(self._of, kept, np.empty(0, np.uint64))
+        return Taken([], np.empty(0, np.int64), np.empty(0), rows)
+
+
+class Taken(NamedTuple):
+    """Rows with their keys."""
+
+    codes: Codes
+    reruns: NDArray[np.int64]
+    nats: Floats
+    kept: Any
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks as one."""
+        return cls(
+            joined_codes([block.codes for block in blocks]),
+            np.concatenate([block.reruns for block in blocks]),
+            np.concatenate([block.nats for block in blocks]),
+            TakenRows.joined([block.kept for block in blocks]),
+        )
+
+    def in_order(self, rows: NDArray[np.int64]) -> Self:
+        """Return the same rows in another order."""
+        codes = self.codes
+        codes = codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows]
+        return type(self)(codes, self.reruns[rows], self.nats[rows], self.kept.in_order(rows))
+
+
+class Expected:
+    """The keys that partials are to bring, each once; a range of keys is never written out.
+
+    They are those of `SearchTask.reduce`; a key that comes twice is a ValueError.
+    """
+
+    def __init__(self, task: SearchTask, keys: Any, reruns: Any) -> None:
+        self._keys = keys if isinstance(keys, (range, np.ndarray)) else list(keys)
+        self._find = _finder(task, self._keys, reruns)
+        self._came = np.zeros(len(self._keys), np.bool_)
+
+    def places(self, number: int, partial: Partial) -> NDArray[np.int64]:
+        """Places of a partial's rows among the keys; ValueError if one has none, or came before."""
+        places = self._find(partial.ids)
+        if (places < 0).any():
+            code = listed(partial.ids)[int(places.argmin())]
+            raise ValueError(
+                f"keys must have every row, partial {number} has another: {quoted(code)}"
+            )
+        ordered = np.sort(places)
+        twice = np.append(places[self._came[places]], ordered[1:][ordered[1:] == ordered[:-1]])
+        if len(twice):
+            raise ValueError(
+                f"each key must come once, got {self._name(twice[0])} a second time in partial "
+                f"{number}"
+            )
+        self._came[places] = True
+        return places
+
+    def check_all_came(self) -> None:
+        """ValueError if a key is missing."""
+        if not self._came.all():
+            lacking = self._came.size - int(self._came.sum())
+            raise ValueError(
+                f"partials must have every key, {counted(lacking, 'row')} of "
+                f"{len(self._keys):,} missing: {self._name(self._came.argmin())} is the first"
+            )
+
+    def _name(self, place: Any) -> str:
+        return quoted(self._keys[int(place)])
+
+
+def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray[np.int64]]:
+    """A function from ids to their places among those of keys; -1: none of them."""
+    n = len(keys)
+
+    def ids_of(start: int, stop: int) -> Ids:
+        part = keys[start:stop]
+        if isinstance(part, range):
+            part = np.arange(part.start, part.stop, part.step)
+        codes, numbers, _ = task.find_many(part, reruns)
+        return task.ids_of(codes, numbers)
+
+    if isinstance(keys, range) and n and not task.allow_reruns:
+        first = listed(ids_of(0, 1))[0]
+        edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
+        if all(np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges):
+            return lambda ids: np.where((ids >= first) & (ids < first + n), ids - first, -1)
+    ids = listed(ids_of(0, n))
+    place_of = {one: place for place, one in enumerate(ids)}
+    if len(place_of) < n:
+        twice = next(place for place, one in enumerate(ids) if place_of[one] != place)
+        raise ValueError(f"keys must be different, got {quoted(keys[twice])} twice")
+    return lambda ids: np.array([place_of.get(one, -1) for one in listed(ids)], np.int64)
+
+
+def not_one_a_row(n_keys: int, n_rows: int) -> ValueError:
+    return ValueError(f"keys must be one a row, {n_rows}, got {n_keys}")
