@@ -159,10 +159,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="attacks", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="of the names of the attacks to try")
     parser.add_argument("--quick", action="store_true", help="in a minute, behind nginx alone")
-    parser.add_argument("--seconds", type=float, help="of an attack (default: 60; quick: 1.5)")
+    parser.add_argument("--seconds", type=float, help="of an attack (default: 60; quick: 1)")
     parser.add_argument("--front", action="append", choices=[NOTHING, *PROXIES])
     args = parser.parse_args()
-    seconds = args.seconds or (1.5 if args.quick else 60.0)
+    seconds = args.seconds or (1.0 if args.quick else 60.0)
     fronts = []
     for front in args.front or (["nginx"] if args.quick else [NOTHING, *PROXIES]):
         if front == NOTHING or shutil.which(front):
