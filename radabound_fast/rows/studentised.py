@@ -26,10 +26,8 @@ class StudentisedExtremes:
     b is a baseline, or nothing; then mu and r are those of the differences f - b.  With
     ``r = 1 / sqrt(sum_i (f_i - mu)^2)`` the law of T_j given the losses has variance 1.
 
-    Attributes
-    ----------
-    highest, lowest : ndarray of float64, shape (n_vectors,)
-        They start at 0, as if a model without errors had been seen, whose sums are all 0.
+    `highest` and `lowest`, float64 (n_vectors,), start at 0, as if a model without errors had been
+    seen, whose sums are all 0.
     """
 
     def __init__(self, n_vectors: int, offsets: Floats) -> None:
