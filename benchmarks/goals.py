@@ -38,7 +38,7 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import DeclaredSearch, FixedSequence, PackedLosses, RadaBound
+from radabound_fast import DeclaredSearch, FixedSequence, ModelPool, PackedLosses, RadaBound
 from radabound_fast._kernels.rows import (
     active_kernel,
     choose_kernel,
@@ -111,6 +111,8 @@ WANTED: list[tuple[str, str, str, Bounds]] = [
     # a pool of models: signed sums studentised, and into the extremes
     ("studentised, (4000, 1000): over a scan of 1024 vectors", "<=", "x", (1.3, 1.3, 1.3, 1.3)),
     ("studentised, (4000, 1000): faster than sgemm", ">=", "x", (15, 15, 5, None)),
+    # seconds of CPU: 1.5 of two cores
+    ("a pool of 10^6 packed models, (4000, 1000), two threads", "<=", "s", (3, 3, 4.5, None)),
     # growth
     *(
         (f"10 times the {axis}: time over 10 times the time, {decade} decade", sense, "x", bounds)
@@ -427,6 +429,12 @@ def pools(effort: Effort) -> Measured:
     what = "studentised, (4000, 1000)"
     yield f"{what}: over a scan of 1024 vectors", outcome.ratio("ours", "scan")
     yield f"{what}: faster than sgemm", outcome.ratio("sgemm", "ours")
+    many, start = ModelPool(4000, seed=1), time.process_time()
+    while many.n_models < 10**6:
+        many.add(case.packed, n_threads=2)
+    spent = time.process_time() - start
+    check("the scores of a pool", many.intervals().values[-2048:], means)
+    yield "a pool of 10^6 packed models, (4000, 1000), two threads", spent
 
 
 # ---- intervals ----------------------------------------------------------------------------------

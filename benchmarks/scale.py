@@ -1,5 +1,8 @@
 """What rows cost that are counted elsewhere: ``python -m benchmarks.scale`` prints the table.
 
+``python -m benchmarks.scale models`` prints what the owner of a declared search takes for 10^8
+models whose partials come in, and in how much memory; Linux.
+
 ``python -m benchmarks.scale audits`` prints what an audit of a file takes, and what writing its
 answers adds; Linux, 3 GB of disk.
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,10 +26,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.race import Contestant, Race
-from radabound_fast import FixedSequence, PackedLosses, RadaBound, pack_losses
+from radabound_fast import DeclaredSearch, FixedSequence, PackedLosses, RadaBound, pack_losses
 
 M, L, K = 4000, 32, 20_000
 SHARD = 1024
+N_MODELS = 10**8
+BLOCK = 10_000  # models of a partial
+Y_TRUE = np.random.default_rng(1).integers(0, 2, M).astype(np.int8)
 
 
 def fixed_sequence() -> FixedSequence:
@@ -36,29 +43,63 @@ def by_mclt() -> RadaBound:
     return RadaBound(M, epsilon=0.3, delta=0.1, n_vectors=L, bound="mclt", seed=1)
 
 
-def one_thread(losses: Any) -> list[tuple[str, str]]:
+def declared(n_best: int | None = None, judged: Any = M) -> DeclaredSearch:
+    return DeclaredSearch(judged, N_MODELS, delta=0.1, n_best=n_best)
+
+
+def race(cases: list[tuple[str, Callable[[], Any]]]) -> list[tuple[str, float]]:
+    """Nanoseconds a row of each, of which none changes the state of another."""
+    contestants = [Contestant(name, "run()", {"run": run}, K) for name, run in cases]
+    outcome = Race(contestants, turn=0.02).run(15)
+    return [(name, outcome.median(name)) for name in outcome.names]
+
+
+def one_thread(losses: Any) -> Iterator[tuple[str, str]]:
     """Nanoseconds a row of what a worker does, and the owner."""
     packed, owner = pack_losses(losses), fixed_sequence()  # which answers whatever is asked here
-    task = owner.task()
+    task, keys = owner.task(), np.arange(K)
     partials = [task.reduce(packed[row : row + 1000]) for row in range(0, K, 1000)]
     shard = losses[:, :SHARD]
     packed_shard = pack_losses(shard)
     cases = [
-        ("one process: query_many of bools", lambda: owner.query_many(losses), K),
-        ("one process: query_many of packed losses", lambda: owner.query_many(packed), K),
-        ("worker: task.reduce of bools", lambda: task.reduce(losses), K),
-        ("worker: task.reduce of packed losses", lambda: task.reduce(packed), K),
-        (f"worker: a shard of {SHARD} bools", lambda: task.reduce(shard), K),
-        (f"worker: a shard of {SHARD}, packed", lambda: task.reduce(packed_shard), K),
-        ("owner: guard.take of blocks of 1,000", lambda: owner.take(partials), K),
+        ("one process: query_many of bools", lambda: owner.query_many(losses)),
+        ("one process: query_many of packed losses", lambda: owner.query_many(packed)),
+        ("worker: task.reduce of bools", lambda: task.reduce(losses)),
+        ("worker: task.reduce of packed losses", lambda: task.reduce(packed)),
+        (f"worker: a shard of {SHARD} bools", lambda: task.reduce(shard)),
+        (f"worker: a shard of {SHARD}, packed", lambda: task.reduce(packed_shard)),
+        ("owner: guard.take of blocks of 1,000", lambda: owner.take(partials)),
     ]
-    contestants = [Contestant(name, "run()", {"run": run}, n) for name, run, n in cases]
-    outcome = Race(contestants, turn=0.02).run(15)
+    for name, median in race(cases):
+        yield f"fixed order, {name}, ns a row", f"{median:.0f}"
+        if "shard" in name:
+            yield f"fixed order, {name}, ps a loss", f"{median / SHARD * 1e3:.0f}"
     assert not owner.halted
-    rows = [(f"{name}, ns a row", f"{outcome.median(name):.0f}") for name in outcome.names]
-    for name in (f"worker: a shard of {SHARD} bools", f"worker: a shard of {SHARD}, packed"):
-        rows.append((f"{name}, ps a loss", f"{outcome.median(name) / SHARD * 1e3:.0f}"))
-    return rows
+    search, best = declared(), declared(10)
+    of_labels = declared(10, Y_TRUE).task()
+    predictions = Y_TRUE ^ losses
+    blocks = [
+        [
+            one.reduce(packed[row : row + 1000], keys=keys[row : row + 1000])
+            for row in range(0, K, 1000)
+        ]
+        for one in (search.task(), best.task())
+    ]
+    cases = [
+        ("one process: query_many of packed losses", lambda: search.query_many(packed, keys=keys)),
+        (
+            "worker: task.reduce of predictions, int8",
+            lambda: of_labels.reduce(predictions, keys=keys),
+        ),
+        ("worker: task.reduce of packed losses", lambda: best.task().reduce(packed, keys=keys)),
+        ("owner: search.take of blocks of 1,000", lambda: search.take(blocks[0])),
+        ("owner: the same, with keys=", lambda: search.take(blocks[0], keys=range(K))),
+        ("owner: the same, with n_best=10", lambda: best.take(blocks[1], keys=range(K))),
+    ]
+    for name, median in race(cases):
+        yield f"declared space, {name}, ns a row", f"{median:.0f}"
+        if "predictions" in name:
+            yield f"declared space, {name}, ps a prediction", f"{median / M * 1e3:.0f}"
 
 
 def best(run: Callable[[], object], clock: Callable[[], float], n_runs: int = 7) -> float:
@@ -70,29 +111,75 @@ def best(run: Callable[[], object], clock: Callable[[], float], n_runs: int = 7)
     return min(times)
 
 
-def two_threads(losses: Any) -> list[tuple[str, str]]:
+def two_threads(losses: Any) -> Iterator[tuple[str, str]]:
     packed = PackedLosses(np.tile(pack_losses(losses).words, (20, 1)), M)
-    rows = []
-    for name, make in (("fixed-sequence", fixed_sequence), ("mclt", by_mclt)):
-        calls = [lambda n=n, make=make: make().query_many(packed, n_threads=n) for n in (1, 2)]
-        assert len(calls[0]()) == len(packed)
-        wall = [best(call, time.perf_counter) for call in calls]
-        work = [best(call, time.process_time) for call in calls]
-        rows.append((f"two threads, {name}: faster than one", f"{wall[0] / wall[1]:.2f}"))
-        rows.append((f"two threads, {name}: work of both over one's", f"{work[1] / work[0]:.2f}"))
-    return rows
-
-
-def sizes(losses: Any) -> list[tuple[str, str]]:
-    task = fixed_sequence().task()
-    whole = len(pickle.dumps(task.reduce(losses[:1000]))) / 1000
-    shard = len(pickle.dumps(task.reduce(losses[:1000, :SHARD]))) / 1000
-    return [
-        ("a task, bytes", f"{len(pickle.dumps(task))}"),
-        ("a whole partial of 1,000 rows, bytes a row", f"{whole:.1f}"),
-        ("a shard's partial, bytes a row", f"{shard:.0f}"),
-        ("the rows themselves, packed, bytes a row", f"{-(-M // 64) * 8}"),
+    keys = np.arange(len(packed))
+    task, searches = by_mclt().task(), declared(10)
+    calls: list[tuple[str, Callable[[int], Any]]] = [
+        ("query_many, fixed-sequence", lambda n: fixed_sequence().query_many(packed, n_threads=n)),
+        ("query_many, mclt", lambda n: by_mclt().query_many(packed, n_threads=n)),
+        ("task.reduce, fixed order", lambda n: task.reduce(packed, n_threads=n)),
+        (
+            "task.reduce, declared space",
+            lambda n: searches.task().reduce(packed, keys=keys, n_threads=n),
+        ),
     ]
+    for name, call in calls:
+        assert len(call(1)) == len(call(2)) == len(packed)
+        both = [lambda n=n, call=call: call(n) for n in (1, 2)]
+        wall = [best(run, time.perf_counter) for run in both]
+        work = [best(run, time.process_time) for run in both]
+        yield f"two threads, {name}: faster than one", f"{wall[0] / wall[1]:.2f}"
+        yield f"two threads, {name}: work of both over one's", f"{work[1] / work[0]:.2f}"
+
+
+def sizes(losses: Any) -> Iterator[tuple[str, str]]:
+    def a_row(partial: Any) -> str:
+        return f"{len(pickle.dumps(partial)) / 1000:.1f}"
+
+    task, rows = fixed_sequence().task(), losses[:1000]
+    yield "fixed order, a task, bytes", f"{len(pickle.dumps(task))}"
+    yield "fixed order, a partial of 1,000 rows, bytes a row", a_row(task.reduce(rows))
+    with_ids = task.reduce(rows, ids=np.arange(1000))
+    yield "fixed order, the same with ids, bytes a row", a_row(with_ids)
+    yield "fixed order, a shard's partial, bytes a row", a_row(task.reduce(rows[:, :SHARD]))
+    for name, search in (
+        ("losses", declared(10)),
+        ("labels", declared(10, Y_TRUE)),
+    ):
+        yield f"declared space, a task of {name}, bytes", f"{len(pickle.dumps(search.task()))}"
+    for name, search in (("n_best=10", declared(10)), ("all answers stored", declared())):
+        partial = search.task().reduce(rows, keys=np.arange(1000))
+        yield f"declared space, a partial of 1,000 rows, {name}, bytes a row", a_row(partial)
+    yield "the rows themselves, packed, bytes a row", f"{-(-M // 64) * 8}"
+
+
+def models(n_models: int, n_best: int | None) -> None:
+    """Print what the owner takes for so many models, whose counts are drawn."""
+    search = declared(n_best)
+    task, rng = search.task(), np.random.default_rng(0)
+    drawn = rng.binomial(M, 0.2, 100 * BLOCK)
+    before, seconds = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0
+
+    def partials() -> Iterator[Any]:
+        nonlocal seconds
+        for first in rng.permutation(n_models // BLOCK) * BLOCK:
+            begin = time.process_time()
+            start, keys = rng.integers(99 * BLOCK), np.arange(first, first + BLOCK)
+            partial = task.from_counts(drawn[start : start + BLOCK], keys=keys)
+            seconds += time.process_time() - begin  # which is the workers'
+            yield partial
+
+    begin = time.process_time()
+    search.take(partials(), keys=range(n_models))
+    seconds = time.process_time() - begin - seconds
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    what = "all answers stored" if n_best is None else f"n_best={n_best}"
+    print(
+        f"| {n_models:,} models, {what} | {seconds / n_models * 1e9:.0f} | {most / 1024:.0f} MB |",
+        flush=True,
+    )
+    print(f"\n{search.report()}\n" if n_best else "", flush=True)
 
 
 def in_a_process(arguments: list[str]) -> tuple[float, int]:
@@ -157,9 +244,21 @@ def main() -> None:
                 for name, value in audits(folder, n_rows, m, packed):
                     print(f"| {name} | {value} |", flush=True)
         return
+    if sys.argv[1:2] == ["models"]:
+        if len(sys.argv) == 2:  # each in a process of its own, whose memory is its own
+            print(
+                "the owner takes | ns of processor time a model | memory \n|---|---|---|",
+                flush=True,
+            )
+            for n, n_best in ((N_MODELS // 10, ""), (N_MODELS // 10, "10"), (N_MODELS, "10")):
+                command = [sys.executable, "-m", "benchmarks.scale", "models", str(n), n_best]
+                subprocess.run(command, check=True)
+        else:
+            models(int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3] else None)
+        return
     losses = np.random.default_rng(0).random((K, M)) < 0.2
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
-    print(f"m = {M}, l = {L}, fixed-sequence, k = {K:,} | |\n|---|---|")
+    print(f"m = {M}, l = {L}, k = {K:,} | |\n|---|---|")
     for part in (one_thread, two_threads, sizes):
         for name, value in part(losses):
             print(f"| {name} | {value} |", flush=True)

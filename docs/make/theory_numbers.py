@@ -398,10 +398,51 @@ def cross_validation() -> Iterator[Number]:
     yield Number("rows of a holdout worth five folds", "57", 1 / (4 * variance))
 
 
+def histories() -> Iterator[Number]:
+    rows = (
+        (32, "3.4657", "4.1589", "9.3518", ("6.9315", "10.3655", "17.2881", "22.8124", "26.4526")),
+        (
+            None,
+            "0.6931",
+            "2.4849",
+            "10.5866",
+            ("10.4280", "13.8620", "20.7846", "26.3089", "29.9491"),
+        ),
+    )
+    for n_candidates, first, second, tenth, last in rows:
+        told = (([0, 0], first), ([0, 1], second), ([2, 7], tenth))
+        told += tuple(([b, 31 - b], text) for b, text in zip((0, 1, 4, 8, 16), last, strict=True))
+        for counts, text in told:
+            nats = bounds.history_nats(counts, n_candidates=n_candidates)
+            yield Number(f"nats after {counts}, H = {n_candidates}", text, nats)
+
+
+def confirmation() -> Iterator[Number]:
+    yield Number("normal quantile at .05", "1.645", norm.isf(0.05))
+    outcomes = {"batch": 2, "log_outcomes": math.log(2001)}
+    for text, low, high, n, options in (
+        ("2.995732", ".132191", ".158586", 1, {}),
+        ("5.298317", ".125338", ".166378", 10, {}),
+        ("7.600902", ".120219", ".172493", 100, {}),
+        ("3.688879", ".129848", ".161201", 1, {"n_batches": None}),
+        ("12.388894", ".112138", ".182713", 1, {"n_batches": None, **outcomes}),
+        ("11.290282", ".113785", ".180570", 1, {"n_batches": 2, **outcomes}),
+    ):
+        nats = bounds.confirmation_nats(n, DELTA, **options)
+        limits = bounds.binomial_interval(290, 2000, nats)
+        yield Number(f"confirmation of {n}, nats", text, nats)
+        yield from (Number("its limits", *limit) for limit in zip((low, high), limits, strict=True))
+    yield Number("bits of one of 101 values", "6.7", math.log2(101))
+    for number in (1000, 2000, 4000, 10_001):  # models, rows and points, which the text counts
+        yield Number("as it is said", f"{number:,}", number)
+
+
 def exact_numbers() -> Iterator[Number]:
     """What needs no random numbers."""
     parts = (misprints, counterexamples, beyond, self_bounding, union, fixed_sequence, intervals)
-    for part in (*parts, adaptive, conditional, auc_blocks, paired, cross_validation):
+    for part in (
+        *parts, adaptive, histories, confirmation, conditional, auc_blocks, paired, cross_validation
+    ):  # fmt: skip
         yield from part()
 
 

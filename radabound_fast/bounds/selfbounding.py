@@ -13,7 +13,8 @@ import math
 
 from .._checks import check_fraction, check_n_samples, check_n_vectors, check_probability
 from ._arguments import check_not_negative
-from .kl import kl_interval
+from ._limits import high
+from .kl import kl_drop
 
 # Shares of delta.  The first covers the deviation of the means, d1 for each side; the second
 # the lower tail of the estimate, d2, one event for both sides; the third the largest mean, d3.
@@ -118,7 +119,7 @@ def _terms(
     """m, l, ln(1/d1), a = ln(1/d2) / m, and s2, which limits every variance but for d3."""
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     delta, mean = check_probability(delta=delta), check_fraction(largest_mean=largest_mean)
-    limit = kl_interval(mean, 1, -math.log(_SPLIT[2] * delta) / m)[1]
+    limit = float(high(mean, kl_drop(1.0 - mean, mean, -math.log(_SPLIT[2] * delta) / m)))
     s2 = limit * (1.0 - limit) if limit < 0.5 else 0.25
     return m, n, -math.log(0.5 * _SPLIT[0] * delta), -math.log(_SPLIT[1] * delta) / m, s2
 

@@ -14,18 +14,13 @@ _LOG_2 = math.log(2.0)
 
 
 class PaperBound(Bound):
-    """A tail bound of the paper under Theorem 7: answer while delta' <= delta (1 - delta).
-
-    Attributes
-    ----------
-    proved_up_to : dict of str to int
-        Per estimator, the most sign vectors at which the theorem follows from
-        `symmetrised_log_tail`, one-sided and for a class fixed in advance; empty if asymptotic.
-    """
+    """A tail bound of the paper under Theorem 7: answer while delta' <= delta (1 - delta)."""
 
     proved, estimators, sides = False, ("plain", "half-range"), (False, True)
     log_tail: Tail
     excess: Tail
+    # per estimator, the most sign vectors at which the theorem follows from `symmetrised_log_tail`,
+    # one-sided and for a class fixed in advance; empty if asymptotic
     proved_up_to: Mapping[str, int]
 
     def __init__(

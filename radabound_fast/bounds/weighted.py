@@ -71,19 +71,11 @@ def _logs(delta: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class WeightedFree(Free):
-    """`Free` for weighted means: what passes is by Hoeffding, intervals are those of Result 23.
+    """`Free` for weighted means: what passes is by Hoeffding, intervals are those of Result 23."""
 
-    Attributes
-    ----------
-    weights, counts : ndarray
-        The groups' weights, in any unit, and how many groups have each.
-    squares : float
-        S, the sum of the squares of the weights of sum 1.
-    """
-
-    weights: NDArray[Any]
-    counts: NDArray[Any]
-    squares: float
+    weights: NDArray[Any]  # of the groups, in any unit
+    counts: NDArray[Any]  # how many groups have each
+    squares: float  # S, the sum of the squares of the weights of sum 1
 
     @property
     def n_queries(self) -> int:
@@ -112,19 +104,13 @@ class WeightedFree(Free):
 class WeightedSequence(FixedSequence):
     """`FixedSequence` for weighted means: Result 28 at 3/5 of delta, or Result 23's at 2/5.
 
-    ``n_samples`` of its methods is the number of groups; weights say what they are worth.
-
-    Attributes
-    ----------
-    weights, counts : ndarray
-        The groups' weights, in any unit, and how many groups have each.
-    largest, squares : float
-        A, the largest of the weights of sum 1, and S, the sum of their squares.
+    ``n_samples`` of its methods is the number of groups; `weights` and `counts`, as in
+    `WeightedFree`, say what they are worth.
     """
 
     weights: NDArray[Any]
     counts: NDArray[Any]
-    largest: float
+    largest: float  # A, of the weights of sum 1
     squares: float
 
     def __init__(

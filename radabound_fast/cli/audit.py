@@ -178,7 +178,7 @@ def add_audit(commands: Any) -> None:
         help="keep the search, or the guard of one bound, here, and go on where it stopped; "
         "--output has the answers of this run",
     )
-    guard.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
+    parser.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
@@ -316,7 +316,8 @@ class _Audit:
                     f"--space-size must be at least the number of different keys, {n_names:,}, got "
                     f"{space.size:,}"
                 )
-        return SearchReplay(search, keys, names=self.rows.names, packed=self.packed)
+        options = {"packed": self.packed, "n_threads": self.n_threads}
+        return SearchReplay(search, keys, names=self.rows.names, **options)
 
     def of_confirmed(self) -> int:
         """Audit any search by the best on some rows, which are confirmed on the others."""
@@ -439,13 +440,13 @@ def _notes_on(replayed: Replay) -> list[str]:
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    of_guard, of_space = ("epsilon", "bound", *GUARD_OPTIONS, "threads"), ("space_size", "space")
+    of_guard, of_space = ("epsilon", "bound", *GUARD_OPTIONS), ("space_size", "space")
     if args.pool:
         others = ("epsilon", "bound", "estimator", "max_queries", "state", *of_space)
         rule = "must be left out with --pool"
         check_absent(args, (*others, "confirm_share", "finalists"), rule)
     elif args.confirm_share is not None:
-        names = {*of_guard, "state", *of_space, "keys"} - {"seed"}
+        names = {*of_guard, "state", *of_space, "keys", "threads"} - {"seed"}
         check_absent(args, sorted(names), "must be left out with --confirm-share")
         if not args.confirm_share < 1:
             raise ValueError(

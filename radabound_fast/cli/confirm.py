@@ -79,12 +79,12 @@ def add_confirm(commands: Any) -> None:
     )  # fmt: skip
     for name in OF_PREDICTIONS:
         add_option(rules, name)
-    told = parser.add_argument_group("output")
-    told.add_argument(
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--search-rows", metavar="FILE.npy", help="write which rows the search may use: booleans"
     )
-    told.add_argument("--json", action="store_true", help="print it as JSON")
-    told.add_argument("--plot", metavar="FILE.png", help="draw the finalists")
+    output.add_argument("--json", action="store_true", help="print it as JSON")
+    output.add_argument("--plot", metavar="FILE.png", help="draw the finalists")
 
 
 def _batches(text: str) -> int | str:

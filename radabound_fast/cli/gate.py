@@ -84,16 +84,16 @@ def add_gate(commands: Any) -> None:
     other.add_argument(
         "--close-out", action="store_true", help="end the gate, and tell all values and intervals"
     )
-    told = parser.add_argument_group("output")
-    told.add_argument("--json", action="store_true", help="print it as JSON")
-    told.add_argument("--junit", metavar="FILE.xml", help="write the verdict as a test result")
-    told.add_argument("--summary", metavar="FILE.md", help="append the verdict as Markdown")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print it as JSON")
+    output.add_argument("--junit", metavar="FILE.xml", help="write the verdict as a test result")
+    output.add_argument("--summary", metavar="FILE.md", help="append the verdict as Markdown")
 
 
 def _gate(args: argparse.Namespace) -> int:
-    asked = [one for one in ("candidate", "results", "revoke", "close_out") if getattr(args, one)]
-    if len(asked) > 1:
-        raise ValueError(f"{flag_of(asked[1])} must be given without {flag_of(asked[0])}")
+    actions = [one for one in ("candidate", "results", "revoke", "close_out") if getattr(args, one)]
+    if len(actions) > 1:
+        raise ValueError(f"{flag_of(actions[1])} must be given without {flag_of(actions[0])}")
     for path in filter(None, (args.junit, args.summary)):
         check_target(path)  # before a verdict is given
     gate, candidate = _open(args)
@@ -157,7 +157,7 @@ def _open_on_results(
     ids = known.row_ids if known is not None else sorted(next(iter(read.values()), {}))
     if ids is None:
         raise ValueError(f"{args.database} must be given predictions: it was made on labels")
-    losses = {name: losses_of(found, ids, getattr(args, name)) for name, found in read.items()}
+    losses = {name: losses_of(results, ids, getattr(args, name)) for name, results in read.items()}
     gate = Gate.open(
         args.database, Losses(len(ids)), baseline=losses.get("baseline"), row_ids=ids, **options
     )

@@ -108,8 +108,8 @@ def _gate_plan(args: argparse.Namespace) -> GatePlan:
     return plan(args.n_samples, gate=True, **given(args, "delta", *_OF_GATE))
 
 
-def _told(args: argparse.Namespace, made: Plan | SearchPlan | GatePlan) -> int:
-    print(made.to_json() if args.json else made)
+def _told(args: argparse.Namespace, planned: Plan | SearchPlan | GatePlan) -> int:
+    print(planned.to_json() if args.json else planned)
     if args.plot:
-        write_figure(args.plot, made.plot())
+        write_figure(args.plot, planned.plot())
     return OK

@@ -217,8 +217,9 @@ class SearchReplay(Replay):
         *,
         names: Sequence[str] | None = None,
         packed: bool = False,
+        n_threads: int = 1,
     ) -> None:
-        self.search = search
+        self.search, self._n_threads = search, n_threads
         super().__init__(search.holdout, packed, names)
         self._gains = ("gain", "gain_low", "gain_high") if search.is_paired else ()
         self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
@@ -257,7 +258,9 @@ class SearchReplay(Replay):
         first = self._n_rows
         numbers = np.arange(first, first + len(block))
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
-        answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
+        answers: DeclaredSearchAnswers = self.search.query_many(
+            block, keys=keys, n_threads=self._n_threads
+        )
         self._n_rows += len(block)
         named = self.names_of(first, len(block))
         if self._keys is not None:
@@ -271,12 +274,12 @@ class SearchReplay(Replay):
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        best, name = self.search.best, None
-        if best is not None and self._keys is None:
-            name = self.name_of(int(best.key))
-        elif best is not None:
-            name = shortened(best.key) if isinstance(best.key, str) else shown_key(best.key)
-        return Report.of(self.search, n_queries=self._n_rows, name_of_best=name)
+        answers, name = self.search.answers, None
+        if len(answers):
+            key = answers.best.key
+            name = shortened(key) if isinstance(key, str) else shown_key(key)
+            name = self.name_of(int(key)) if self._keys is None else name
+        return self.search.report_on(answers, n_queries=self._n_rows, name_of_best=name)
 
     def _query_of(self, key: Any) -> int:
         """The first row with a key."""
@@ -333,9 +336,9 @@ def replay(
             # what is counted is written too
             with contextlib.nullcontext() if write is None else undisturbed(patient=False):
                 for each in replays:
-                    told = each.ask(block)
-                    if write is not None and told is not None:
-                        write(told())
+                    columns = each.ask(block)
+                    if write is not None and columns is not None:
+                        write(columns())
         except (TypeError, ValueError) as error:
             where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
             raise ValueError(f"{file_of(n_read)}, {where}: {error}") from error

@@ -32,8 +32,8 @@ def _report(args: argparse.Namespace) -> int:
         search: ConfirmedSearch | DeclaredSearch = ConfirmedSearch.open(args.database)
     except ValueError:
         search = DeclaredSearch.open(args.database)  # or it says what is wrong
-    made = search.report()
-    print(made.to_json() if args.json else made)
+    report = search.report()
+    print(report.to_json() if args.json else report)
     if args.plot:
-        write_figure(args.plot, made.plot())
+        write_figure(args.plot, report.plot())
     return OK

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from radabound_fast._checks import check_count, counted
+from radabound_fast._checks import check_count, counted, read_as
 from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
@@ -197,15 +197,15 @@ def _warn(what: str) -> None:
 
 
 def _open(args: argparse.Namespace, labels: Any) -> Guard:
-    found = _kind_of(args.database) if os.path.exists(args.database) else None
+    stored = _kind_of(args.database) if os.path.exists(args.database) else None
     if args.confirm_share is not None and args.guard is None:
         args.guard = "confirmed-search"
     wanted = GUARDS.get(args.guard or "")
-    if found is not None and wanted not in (None, found):
+    if stored is not None and wanted not in (None, stored):
         raise ValueError(
-            f"--guard must be that of {args.database}, a {found.__name__}, got {args.guard}"
+            f"--guard must be that of {args.database}, a {stored.__name__}, got {args.guard}"
         )
-    kind = found or wanted
+    kind = stored or wanted
     if kind is None:
         raise ValueError(
             f"{args.database} is not there: to make it give --guard, one of {', '.join(GUARDS)} "
@@ -224,17 +224,19 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         check_absent(args, ("round",), f"{left_out}, {_ON_A_GRID[kind]}")
     parameters = given(args, *_OPTIONS)
     if args.round is not None:
-        parameters["release"] = Rounded(args.round)
+        with read_as(step="--round"):
+            parameters["release"] = Rounded(args.round)
     space = declared_space(args)
     if space is not None:
         parameters["space"] = space
-    if found is None or parameters:
-        _check_complete(args.database, found, kind, parameters)
+    if stored is None or parameters:
+        _check_complete(args.database, stored, kind, parameters)
     what, baseline = judged(args, labels)
     if baseline is not None:
         parameters["baseline"] = baseline
     try:
-        guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
+        with read_as(release="--release" if args.round is None else "--round"):
+            guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
     if kind is ConfirmedSearch:
@@ -245,15 +247,15 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
     return opened
 
 
-def _check_complete(path: str, found: Any, kind: Any, parameters: dict[str, Any]) -> None:
+def _check_complete(path: str, stored: Any, kind: Any, parameters: dict[str, Any]) -> None:
     """ValueError unless all is given that a new one of this kind needs."""
-    made = inspect.signature(kind).parameters
-    needed = [name for name in (*_OPTIONS, "space") if name in made]
-    needed = [name for name in needed if made[name].default is inspect.Parameter.empty]
+    takes = inspect.signature(kind).parameters
+    needed = [name for name in (*_OPTIONS, "space") if name in takes]
+    needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
     if not parameters.keys() >= set(needed):
         must = " and ".join(f"--{name}" for name in needed)
         must = must.replace("--space", "--space-size or --space")
-        if found is not None:
+        if stored is not None:
             raise ValueError(
                 f"{path} has its parameters: give {must} as it was made with, or no parameter"
             )

@@ -91,7 +91,7 @@ def _json(name: str, text: str) -> Any:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    named = dict(pairs)
+    if len(named) < len(pairs):
         raise ValueError(f"a name occurs twice in {[name for name, _ in pairs]!r:.100}")
-    return found
+    return named

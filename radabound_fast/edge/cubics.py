@@ -18,21 +18,12 @@ _MASK = 2**32 - 1
 
 
 class Piece(NamedTuple):
-    """A cubic from the place `first` on, up to where the next one begins.
-
-    Attributes
-    ----------
-    first : int
-        The place that it begins at.
-    base : int
-        Its value there, in units of 2^-16.
-    slopes : tuple of int, length 3
-        What the first, second and third power of ``(place - first) / 2^b`` are multiplied with, in
-        units of 2^-16; b is the number of bits of the largest ``place - first``.  In 32 bits.
-    """
+    """A cubic from the place `first` on, up to where the next one begins, in units of 2^-16."""
 
     first: int
-    base: int
+    base: int  # its value there
+    # what the first, second and third power of (place - first) / 2^b are multiplied with, in 32
+    # bits; b is the number of bits of the largest place - first
     slopes: tuple[int, int, int]
 
 

@@ -417,18 +417,12 @@ def main(
 ) -> None:
     """Search, replay, print what came out, and write two arrays and three pictures.
 
-    Parameters
-    ----------
-    output : path
-        Folder for ``labels.npy``, ``predictions.npy`` (of the first search among trees:
-        n_candidates x 4,000, uint8), ``curve.png``, ``thresholds.png`` and ``confirmed.png``; made
-        if missing, files replaced.
-    n_seeds, n_candidates : int
-        Searches of each kind, and models that each asks about; at least 1.
-    n_jobs : int
-        Threads for the searches, as joblib counts them.
-    quiet : bool
-        No text, and no progress on stderr.
+    The folder `output` gets ``labels.npy``, ``predictions.npy`` (of the first search among trees:
+    n_candidates x 4,000, uint8), ``curve.png``, ``thresholds.png`` and ``confirmed.png``; it is
+    made if missing, and files are replaced.
+
+    There are `n_seeds` searches of each kind, each of which asks about `n_candidates` models, on
+    `n_jobs` threads, as joblib counts them.  `quiet`: no text, and no progress on stderr.
     """
     n_seeds = check_count(n_seeds=n_seeds)
     n_candidates = check_count(n_candidates=n_candidates)

@@ -115,14 +115,7 @@ def _draw_halts(axes: Axes, lines: Sequence[Row]) -> None:
     axes.vlines(places, low, high, color=LIGHT_BLUE, linewidth=7)
     axes.plot(places, middle, "o", color=BLUE, markersize=6)
     for place, line in zip(places, lines, strict=True):
-        axes.annotate(
-            f"{line['halt_median']:,}",
-            (place, float(line["halt_median"])),
-            xytext=(9, -3),
-            textcoords="offset points",
-            fontsize=9,
-            color=INK,
-        )
+        _beside(axes, f"{line['halt_median']:,}", place, float(line["halt_median"]), INK)
     _log(axes.yaxis)
     axes.set_ylim(0.9, 1.3 * greedy.N_QUERIES)
     axes.set_ylabel("halting query:\nmedian, quartiles", color=INK)
@@ -136,21 +129,19 @@ def _draw_shares(axes: Axes, lines: Sequence[Row]) -> None:
         low, high = float(line["off_low"]), float(line["off_high"])
         axes.vlines(place, low, high, color=color, linewidth=1.6)
         axes.plot(place, float(line["off"]), "o", color=color, markersize=6)
-        axes.annotate(
-            f"{line['off']:.3f}",
-            (place, float(line["off"])),
-            xytext=(8, -3),
-            textcoords="offset points",
-            fontsize=9,
-            color=color,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-        )
+        _beside(axes, f"{line['off']:.3f}", place, float(line["off"]), color)
     axes.axhline(delta, color=INK, linewidth=1.2, linestyle=DASHED)
     axes.text(-0.58, delta, f"delta = {delta:g}", va="bottom", fontsize=9, color=INK)
     axes.set_ylim(-0.02, max(0.3, 1.08 * max(column(lines, "off_high"))))
     axes.set_ylabel("share of searches told\nan error off by more\nthan epsilon", color=INK)
     axes.set_xlabel("epsilon (red: the share passes delta)", color=INK, labelpad=1)
     _name_epsilons(axes, lines)
+
+
+def _beside(axes: Axes, text: str, place: Any, value: float, color: str) -> None:
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    near: dict[str, Any] = {"xytext": (8, -3), "textcoords": "offset points", "bbox": box}
+    axes.annotate(text, (place, value), fontsize=9, color=color, **near)
 
 
 def _name_epsilons(axes: Axes, lines: Sequence[Row]) -> None:

@@ -36,27 +36,13 @@ def main(
 ) -> None:
     """Reproduce parts of the evaluation, a table (.csv) and a figure (.png) for each.
 
-    Parameters
-    ----------
-    output : path
-        Folder of the files, which are replaced, and of the finished cells, which are not run
-        again; made if missing.
-    parts : sequence of str
-        Of `PARTS`: Figures 1 to 6, the sample sizes of Section VI, the attack of the weighted
-        vote with the hill-climb on flights, and the searches on real data.
-    repeats : int
-        Searches for each figure, and runs of the vote; at least 1.  The others have their own.
-    n_jobs : int
-        Processes; at least 1.
-    quiet : bool
-        No progress on stderr.
+    The folder `output` gets these files, which are replaced, and the finished cells, which are not
+    run again; it is made if missing.  `parts` are of `PARTS`: Figures 1 to 6, the sample sizes of
+    Section VI, the attack of the weighted vote with the hill-climb on flights, and the searches on
+    real data.  `repeats` are searches for each figure, and runs of the vote; the others have their
+    own numbers.  `n_jobs` are processes; `quiet` shows no progress on stderr.
 
-    Raises
-    ------
-    ImportError
-        A package that a part needs is not installed.
-    TypeError, ValueError
-        An argument is of the wrong type or out of its range.
+    ImportError: a package that a part needs is not installed.
     """
     for part in parts:
         check_choice(PARTS, part=part)

@@ -155,10 +155,11 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
+        """Open the guard that lives in a database, made now if there is none; see `RadaBound.open`.
 
-        `threshold`, `noise`, `budget` and `seed` must be those that the database was made with;
-        without the first three all are those of the database.
+        Threshold, noise, budget and seed are as for the constructor; they must be those that the
+        database was made with.  Without threshold, noise and budget all are those of the database,
+        which must exist.
         """
         return cls._open(locals())
 

@@ -107,26 +107,15 @@ class CsvFile:
     empty, above a column that counts the rows, is one unless it is False: so pandas and R write an
     index, which is left out.  `classes`: cells are classes or labels, which are looked at; all
     others are numbers.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows, and cells in each.
-    names : list of str or None
-        The header: names of the cells of a row.
-    first : list of str
-        The first row.
-    text : Place or None
-        A cell that is no number, or not one in the way of those before it, in the first line with
-        such a cell.
     """
 
     def __init__(self, name: str, *, header: bool | None, classes: bool) -> None:
         self.name, self._classes = name, classes
         self.is_indexed = header is not False and self._has_index()
         self.has_header = self.is_indexed or bool(header)
-        self.names: list[str] | None = None
-        self.first: list[str] = []
+        self.names: list[str] | None = None  # the header: names of the cells of a row
+        self.first: list[str] = []  # the first row
+        # a cell that is no number, or not one in the way of those before it, in the first such line
         self.text: Place | None = None
         self._ways = _EVERY_WAY
         self._missing: Place | None = None
@@ -137,7 +126,7 @@ class CsvFile:
             self.first = self.first or line.cells
             if classes:
                 self._look_at(line)
-        self.shape = n_rows, len(self.first)
+        self.shape = n_rows, len(self.first)  # rows, and cells in each
         self.dtype: np.dtype[Any] = np.dtype(np.float64)
         if classes:
             self.dtype = np.dtype(np.str_ if self.text else np.float64)

@@ -70,23 +70,12 @@ class FileRows:
 
     Iteration gives arrays of one or more whole rows, about 8 MB each; blocks of a
     memory-mapped file are views of it.
-
-    Attributes
-    ----------
-    name : str
-        The data set, as its caller named it.
-    parts : list of (str, Source)
-        Files one after another, each with some of the queries, and what reads them.
-    bitorder : {"little", "big"}, optional
-        The bit order of packed rows of bytes, which become words here.
-    note : str, optional
-        Why cells that are numbers are compared as text.
     """
 
-    name: str
-    parts: list[tuple[str, Source]]
-    bitorder: BitOrder | None = None
-    note: str | None = None
+    name: str  # of the data set, as its caller has it
+    parts: list[tuple[str, Source]]  # files one after another, each with some of the queries
+    bitorder: BitOrder | None = None  # that of packed rows of bytes, which become words here
+    note: str | None = None  # why cells that are numbers are compared as text
 
     @property
     def shape(self) -> tuple[int, int]:

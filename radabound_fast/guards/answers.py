@@ -152,35 +152,29 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     ) -> None:
         self.values, self.halted, self.n_answered = values, halted, n_answered
         self.complexity, self.complexities = complexity, complexities
-        self._numbers, self._binary, self._rule = numbers, binary, rule
+        self._numbers, self._rule = numbers, rule
+        self.binary = binary  # whether the losses are 0 or 1 by their type
 
     @classmethod
     def joined(cls, blocks: Iterable[Self]) -> Self:
         """Several blocks as one, without a trace; the state after them is the last one's."""
         blocks = list(blocks)
-        last = blocks[-1]
-        return cls(
+        return blocks[-1]._without_trace(
             np.concatenate([block.values for block in blocks]),
-            numbers=np.concatenate([block.numbers for block in blocks]),
-            binary=np.concatenate([np.broadcast_to(block._binary, len(block)) for block in blocks]),
-            halted=last.halted,
-            n_answered=last.n_answered,
-            complexity=last.complexity,
-            complexities=None,
-            rule=last._rule,
+            np.concatenate([block.numbers for block in blocks]),
+            np.concatenate([np.broadcast_to(block.binary, len(block)) for block in blocks]),
         )
-
-    @property
-    def binary(self) -> bool | NDArray[np.bool_]:
-        """Whether the losses are 0 or 1 by their type."""
-        return self._binary
 
     def subset(self, rows: NDArray[np.intp]) -> Self:
         """Return the answers of some rows, without a trace."""
+        binary = np.broadcast_to(self.binary, len(self))[rows]
+        return self._without_trace(self.values[rows], self.numbers[rows], binary)
+
+    def _without_trace(self, values: Any, numbers: Any, binary: Any) -> Self:
         return type(self)(
-            self.values[rows],
-            numbers=self.numbers[rows],
-            binary=np.broadcast_to(self._binary, len(self))[rows],
+            values,
+            numbers=numbers,
+            binary=binary,
             halted=self.halted,
             n_answered=self.n_answered,
             complexity=self.complexity,
@@ -190,7 +184,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._rule.interval(self.values, self.numbers, self._binary)
+        return self._rule.interval(self.values, self.numbers, self.binary)
 
     @cached_property
     def lows(self) -> NDArray[np.float64]:
@@ -215,8 +209,8 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
             return None
         # complexities never fall, and rarely rise: each run of equal ones is looked up once
         starts = np.flatnonzero(np.diff(self.complexities, prepend=np.nan) != 0)
-        found = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
-        return np.repeat(found, np.diff(starts, append=len(self)))
+        of_runs = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
+        return np.repeat(of_runs, np.diff(starts, append=len(self)))
 
     def _own_columns(self) -> dict[str, Any]:
         unknown = np.full(len(self), np.nan)

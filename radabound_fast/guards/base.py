@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
+
+from radabound_fast._checks import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from radabound_fast.guards.opening import Judged
     from radabound_fast.holdout import Holdout, Losses
     from radabound_fast.store import (
         Description,
@@ -21,18 +22,10 @@ if TYPE_CHECKING:
 
 
 class Outlook(NamedTuple):
-    """What a guard can still answer.
+    """What a guard can still answer."""
 
-    Attributes
-    ----------
-    text : str
-        In words.
-    share : float or None
-        The share of all answers that is left, where that is known.
-    """
-
-    text: str
-    share: float | None
+    text: str  # in words
+    share: float | None  # of all answers, what is left, where that is known
 
 
 class Guard:
@@ -134,8 +127,18 @@ class Guard:
         left = self.n_left()
         if left is None:
             return Outlook("no limit", None)
-        share = left / (left + self.n_answered) if left + self.n_answered else 0.0
-        return Outlook(f"{left:,} answers" if left != 1 else "1 answer", share)
+        of_all = left + self.n_answered
+        return Outlook(f"{left:,} of {counted(of_all, 'answer')}", left / of_all if of_all else 0.0)
+
+    def what_now(self) -> str:
+        """Return what to do after the halt, for people; "" before it."""
+        if not self.halted:
+            return ""
+        return (
+            "Report the best answer with its interval: all that were given hold as before. To "
+            "judge more models take new rows, since a second guard on these would not know what "
+            "was learned from them."
+        )
 
     def owner_facts(self) -> dict[str, float]:
         """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
@@ -144,8 +147,7 @@ class Guard:
     @property
     def database(self) -> Ledger | SearchRecord | EventRecord | None:
         """The database that the guard was opened from, if it was."""
-        record: Ledger | SearchRecord | EventRecord | None = self._record
-        return record
+        return cast("Ledger | SearchRecord | EventRecord | None", self._record)
 
     def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
@@ -185,12 +187,7 @@ class Guard:
         """Return what `open` does, given all of its arguments by name, the class too."""
         from radabound_fast.guards.opening import open_guard
 
-        opened: Self = open_guard(**arguments)
-        return opened
-
-    def _description(self) -> Description:
-        """What never changes of a guard, as JSON: its kind, its parameters, and what it judges."""
-        raise NotImplementedError
+        return cast(Self, open_guard(**arguments))
 
     @classmethod
     def _open_record(
@@ -200,13 +197,6 @@ class Guard:
         from radabound_fast import store
 
         return store.open_record(getattr(store, cls._record_kind), path, durability, new)
-
-    @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
-        """Make the guard of a database, if it is the one that the arguments given describe."""
-        raise NotImplementedError
 
     def _keep_in(self, record: Any) -> None:
         """Answer by a database from now on."""

@@ -332,7 +332,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         """Return in words what is left, for people."""
         if self.halted:
             return super().outlook()
-        return Outlook(f"as long as each is known to within {self.epsilon:g}", None)
+        return Outlook(f"unknown: until a score is not known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""
@@ -458,8 +458,8 @@ class _MeasuredRows:
             paid = np.array([nats(number + place) for place in range(len(rows))])
             kept = self._truth.keep(self._measure, rows, paid)
             columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
-            found = zip(*(column.tolist() for column in columns), strict=True)
+            answers = zip(*(column.tolist() for column in columns), strict=True)
             self._known = {
-                (row + place, number + place): limits for place, limits in enumerate(found)
+                (row + place, number + place): limits for place, limits in enumerate(answers)
             }
         return self._known[row, number]

@@ -267,7 +267,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         """Return in words what is left, for people; no count, which would tell the last guess."""
         if self.halted:
             return super().outlook()
-        return Outlook("as long as there is room; guesses that fail use most of it", None)
+        return Outlook("unknown: guesses that pass use little, and those that fail much", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""

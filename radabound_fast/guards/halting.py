@@ -69,7 +69,7 @@ class HaltingRule:
     @property
     def guarantee(self) -> str:
         """In words."""
-        told = self.bound.guarantee(
+        text = self.bound.guarantee(
             self.n_samples,
             self.n_vectors,
             self.tolerance,
@@ -79,9 +79,9 @@ class HaltingRule:
             max_queries=self.max_queries,
         )
         if self.rounded is None:
-            return told
+            return text
         return (
-            f"{told} All this is of scores before they are rounded to multiples of "
+            f"{text} All this is of scores before they are rounded to multiples of "
             f"{self.rounded.step:g}: every answer is within {self.epsilon:g} of the same truth, "
             "and its interval is widened by what the rounding hides (Result 35)."
         )
@@ -148,7 +148,7 @@ class HaltingRule:
             return self.epsilon if wide_below and wide_above else nearer
         return np.where(wide_below & wide_above, self.epsilon, nearer)
 
-    def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
+    def n_left(self, core: GuardCore, mean: float | None, declared: bool) -> int:
         """How many queries more are answered whatever they are, at most 2**62.
 
         `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
@@ -156,23 +156,23 @@ class HaltingRule:
         """
         from fractions import Fraction
 
-        if found.halted:
+        if core.halted:
             return 0
-        everything = self._everything(found.unit_shift)
+        everything = self._everything(core.unit_shift)
         total = math.ceil(Fraction(1.0 if mean is None else mean) * everything)
-        budget = self.price(max(found.largest, total), found.unit_shift, found.n_rows)[0]
-        if self._worst(found, total) <= budget:
+        budget = self.price(max(core.largest, total), core.unit_shift, core.n_rows)[0]
+        if self._worst(core, total) <= budget:
             return MOST_QUERIES
         # the half-range of one row is 0
-        first = self.estimator == "half-range" and not found.started and budget >= 0
-        return max(int(first), self.free_left(found.n_rows, mean, declared))
+        first = self.estimator == "half-range" and not core.started and budget >= 0
+        return max(int(first), self.free_left(core.n_rows, mean, declared))
 
-    def _worst(self, found: GuardCore, total: int) -> int:
+    def _worst(self, core: GuardCore, total: int) -> int:
         """The most that the extremes can sum up to with more rows, each of this total at most."""
         both = self.estimator == "half-range"
-        if not found.started:
+        if not core.started:
             return total * self.n_vectors * (2 if both else 1)
-        maxima, minima = found.extremes()
+        maxima, minima = core.extremes()
         worst = int(np.maximum(maxima, total).sum())
         return worst - int(np.minimum(minima, -total).sum()) if both else worst
 

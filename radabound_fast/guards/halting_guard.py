@@ -8,7 +8,7 @@ from radabound_fast._checks import check_seed
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
-from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, as_judged
 
@@ -87,30 +87,28 @@ class HaltingGuard(Guard, Owned):
         return open_ledger(path, durability, begins)
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = stored["parameters"]
-        if are_given:
-            arguments = given
-            if given.get("seed") is None and parameters.get("seed") is not None:
-                arguments = given | {"seed": check_seed(parameters["seed"])}
+        if opening.are_given:
+            arguments = opening.given
+            if opening.given.get("seed") is None and parameters.get("seed") is not None:
+                arguments = opening.given | {"seed": check_seed(parameters["seed"])}
         else:
             arguments = {key: value for key, value in parameters.items() if key not in _OF_JUDGED}
             if "release" in arguments:
                 arguments["release"] = release_from(arguments["release"])
-        if whose.holdout is None and are_given:
-            whose.apart()  # raises
-        if whose.holdout is None and parameters.get("metric") is not None:
-            raise ValueError(f"judged must be given: the labels that {name} was made for")
-        if whose.holdout is None and parameters.get("weighting") is not None:
+        if opening.holdout is None and opening.are_given:
+            opening.apart()  # raises
+        if opening.holdout is None and parameters.get("metric") is not None:
+            raise ValueError(f"judged must be given: the labels that {opening.name} was made for")
+        if opening.holdout is None and parameters.get("weighting") is not None:
             raise ValueError(
-                f"judged must be given, as {name} has weights or groups: Losses(m, "
+                f"judged must be given, as {opening.name} has weights or groups: Losses(m, "
                 "sample_weight=, groups=)"
             )
-        judged = whose.as_stored(parameters.get("metric"), parameters["n_samples"])
+        judged = opening.as_stored(parameters.get("metric"), parameters["n_samples"])
         guard = cls(judged, **arguments)
-        check_same(name, guard._description(), stored)
+        check_same(opening.name, guard._description(), stored)
         return guard
 
     def _keep_in(self, record: Ledger) -> None:

@@ -30,29 +30,27 @@ def hears_queries() -> bool:
     return logger is not None and bool(logger.isEnabledFor(_DEBUG))
 
 
-def note_halt(kind: str, n_queries: int, n_samples: int) -> None:
-    """A guard has halted."""
+def _note(level: int, text: str, *values: Any) -> None:
     logger = _logger()
     if logger is not None:
-        answers = "answer" if n_queries == 1 else "answers"
-        text = "%s of %d samples halted after %d %s: the next is withheld, and all after it"
-        logger.log(_INFO, text, kind, n_samples, n_queries, answers)
+        logger.log(level, text, *values)
+
+
+def note_halt(kind: str, n_queries: int, n_samples: int) -> None:
+    """A guard has halted."""
+    answers = "answer" if n_queries == 1 else "answers"
+    text = "%s of %d samples halted after %d %s: the next is withheld, and all after it"
+    _note(_INFO, text, kind, n_samples, n_queries, answers)
 
 
 def note_answer(kind: str, n_queries: int, value: float | None, key: str = "") -> None:
     """One query was answered, after which there are so many; None: nobody is to see the value."""
-    logger = _logger()
-    if logger is None:
-        return
     if value is None:
-        logger.log(_DEBUG, "%s answered query %d%s", kind, n_queries, key)
+        _note(_DEBUG, "%s answered query %d%s", kind, n_queries, key)
     else:
-        logger.log(_DEBUG, "%s answered query %d%s: %.6g", kind, n_queries, key, value)
+        _note(_DEBUG, "%s answered query %d%s: %.6g", kind, n_queries, key, value)
 
 
 def note_answers(kind: str, n_answered: int, n_queries: int) -> None:
     """A block of queries was answered."""
-    logger = _logger()
-    if logger is not None:
-        text = "%s answered %d queries in one call, %d in all"
-        logger.log(_DEBUG, text, kind, n_answered, n_queries)
+    _note(_DEBUG, "%s answered %d queries in one call, %d in all", kind, n_answered, n_queries)

@@ -34,33 +34,26 @@ def open_guard(
 ) -> Any:
     """Open the guard in a database, made now if there is none: what each guard's `open` does.
 
-    `arguments` are the constructor's.  Unless one is given that it needs, they are those of the
-    database; so is whatever is `AS_STORED`.
+    A guard has a `_description`, what never changes of it as JSON: its kind, parameters, and what
+    it judges.  `_of_file` makes the guard of a database, if it is the one that is opened.
     """
-    name, whose = os.fsdecode(path), Judged(judged, holdout_id)
-    takes = signature(cls.__init__).parameters
-    needed = [one for one in arguments if takes[one].default is Parameter.empty]
-    are_given = any(arguments[one] is not None for one in needed)
-    given = {one: value for one, value in arguments.items() if value is not AS_STORED}
-    made = new = None
-    if (are_given if needed else judged is not None) and not os.path.exists(path):
-        made = cls(whose.apart(), **given)
-        new = made._description() | {"holdout": whose.new_identity()}
-    record = cls._open_record(path, durability, new, made)
+    opening = Opening(cls, path, judged, holdout_id, arguments)
+    guard = new = None
+    if opening.can_make and not os.path.exists(path):
+        guard = cls(opening.apart(), **opening.given)
+        new = guard._description() | {"holdout": opening.new_identity()}
+    record = cls._open_record(path, durability, new, guard)
     try:
-        stored = record.description
-        if stored["kind"] != cls.kind:
-            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {stored['kind']:.50}")
-        whose.check_made_for(name, stored["holdout"])
-        if made is None or not same_json(new, stored):  # it was there, or another was faster
-            made = cls._of_file(name, stored, whose, given, are_given)
-        made._keep_in(record)
+        opening.check_made_for(cls.kind, record.description)
+        if guard is None or not same_json(new, record.description):  # or another was faster
+            guard = cls._of_file(record.description, opening)
+        guard._keep_in(record)
     except BaseException:
         record.close()
         raise
-    made._holdout = made._holdout.apart() if whose.holdout is None else whose.holdout
-    made._holdout.note_guard(record.path)
-    return made
+    guard._holdout = guard._holdout.apart() if opening.holdout is None else opening.holdout
+    guard._holdout.note_guard(record.path)
+    return guard
 
 
 def check_same(name: str, mine: dict[str, Any], stored: dict[str, Any]) -> None:
@@ -87,14 +80,24 @@ def same_json(value: Any, other: Any) -> bool:
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-class Judged:
-    """The first argument of `open`: what is judged, and how the database knows it again.
+class Opening:
+    """The arguments of `open`: what is judged, how the database knows it again, and parameters.
 
-    It is what the guard's constructor takes, or None: losses, as many a row as the file says.
-    `holdout_id` is a name for a holdout without labels; beside labels it is a TypeError.
+    What is judged is what the guard's constructor takes, or None: losses, as many a row as the file
+    says.  `holdout_id` is a name for a holdout without labels; beside labels it is a TypeError.
+    `given` are arguments of the constructor.  Unless one that it needs `are_given`, they are those
+    of the database; so is whatever was `AS_STORED`.
     """
 
-    def __init__(self, judged: Any, holdout_id: str | None) -> None:
+    def __init__(
+        self, cls: Any, path: Path, judged: Any, holdout_id: str | None, arguments: dict[str, Any]
+    ) -> None:
+        self.name = os.fsdecode(path)
+        takes = signature(cls.__init__).parameters
+        needed = [name for name in arguments if takes[name].default is Parameter.empty]
+        self.given = {name: one for name, one in arguments.items() if one is not AS_STORED}
+        self.are_given = any(arguments[name] is not None for name in needed)
+        self.can_make = self.are_given if needed else judged is not None
         self.holdout = None if judged is None else as_judged(judged)
         self.has_named_metric = isinstance(judged, (Holdout, Losses))
         self._labels: Labels | None = None
@@ -116,16 +119,19 @@ class Judged:
             return self._holdout_id
         return self._labels.fingerprint(os.urandom(16).hex())
 
-    def check_made_for(self, name: str, stored: str | None) -> None:
-        """ValueError unless the database was made for this holdout."""
-        if self._labels is None:
-            same = self._holdout_id is None or self._holdout_id == stored
-        else:
-            same = stored is not None and stored == self._labels.fingerprint(
-                stored.partition("$")[0]
+    def check_made_for(self, kind: str, description: dict[str, Any]) -> None:
+        """ValueError unless the database was made for such a guard on this holdout."""
+        if description["kind"] != kind:
+            raise ValueError(
+                f"{self.name} must hold a {kind}, it holds a {description['kind']:.50}"
             )
+        stored = description["holdout"]
+        same = self._holdout_id in (None, stored)
+        if self._labels is not None:
+            salt = (stored or "").partition("$")[0]
+            same = stored is not None and stored == self._labels.fingerprint(salt)
         if not same:
-            raise ValueError(f"{name} was made for another holdout, or for none by name")
+            raise ValueError(f"{self.name} was made for another holdout, or for none by name")
 
     def as_stored(self, metric: dict[str, Any] | None, n_samples: int) -> Holdout | Losses:
         """What is judged, for a guard of a database, as far as that says it.

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from radabound_fast._kernels.rows import PackedLosses, pack_rows, sums_of_rows
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.rows.packing import as_values, checked_words
+
+
+def read_rows(y_pred: Any, holdout: Holdout | Losses, ndim: int) -> tuple[NDArray[Any], bool]:
+    """Losses of one row or several, and whether they are words of packed ones."""
+    if isinstance(y_pred, PackedLosses):
+        return checked_words(y_pred, holdout.n_samples, ndim), True
+    if isinstance(holdout, Holdout):
+        return pack_rows(*holdout.labels.match(y_pred, ndim=ndim)), True
+    return as_values(y_pred, holdout.n_samples, ndim, "losses"), False
 
 
 class LossReader:
@@ -19,15 +30,10 @@ class LossReader:
     """
 
     def __init__(self, y_pred: Any, holdout: Holdout | Losses, *, many: bool) -> None:
-        n_samples, ndim = holdout.n_samples, 2 if many else 1
-        packed = True
-        if isinstance(y_pred, PackedLosses):
-            values = checked_words(y_pred, n_samples, ndim)
-        elif isinstance(holdout, Holdout):
-            values = pack_rows(*holdout.labels.match(y_pred, ndim=ndim))
-        else:
-            values = as_values(y_pred, n_samples=n_samples, ndim=ndim, name="losses")
-            packed = False
+        n_samples, (values, packed) = (
+            holdout.n_samples,
+            read_rows(y_pred, holdout, 2 if many else 1),
+        )
         rows = values if many else values[None]
         sums, shift = sums_of_rows(rows, n_samples, packed=packed)
         self.means: list[float] = (sums / (n_samples << shift)).tolist()

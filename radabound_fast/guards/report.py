@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
     from radabound_fast.guards.declared.answers import DeclaredSearchAnswer, DeclaredSearchAnswers
-    from radabound_fast.guards.declared.search import DeclaredSearch
 
 SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
@@ -73,11 +72,7 @@ class BaseReport:
     def to_markdown(self) -> str:
         """Sentence, the ten best models and the guarantee, for a model card."""
         names, rows = self._table()
-        lines = [
-            names,
-            ["---"] * len(names),
-            *([_in_markdown(cell) for cell in row] for row in rows),
-        ]
+        lines = [names, ["---"] * len(names), *(map(_in_markdown, row) for row in rows)]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return f"{_in_markdown(str(self))}\n\n{table}\n\n{_in_markdown(self.guarantee)}\n"
 
@@ -95,10 +90,8 @@ class BaseReport:
     def _repr_html_(self) -> str:
         names, rows = self._table()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
+        lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
         return (
             f"<p>{html.escape(str(self))}</p>{self._picture()}"
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
@@ -124,6 +117,17 @@ class SearchReport(BaseReport):
     """What the reports of searches share: answers, and the gain over a baseline."""
 
     answers: DeclaredSearchAnswers | ConfirmedAnswers
+    _in_json: ClassVar[tuple[str, ...]]  # fields that `as_json` has beside the best answer
+
+    @property
+    def best(self) -> Any:
+        return self.answers.best
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers, keys as they are."""
+        fields = {name: getattr(self, name) for name in self._in_json}
+        fields |= {"best": released(self.best.to_dict()), "sentence": str(self)}
+        return fields | {"guarantee": self.guarantee}
 
     def ranking(self, n: int | None = None) -> list[Any]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
@@ -155,8 +159,8 @@ class SearchReport(BaseReport):
     def to_json(self) -> str:
         """All of the report, with every answer under "answers"; keys as they are, or as text."""
         answers = [released(answer.to_dict()) for answer in self.answers]
-        told = {"version": __version__} | self.as_json() | {"answers": answers}
-        return json.dumps(told, indent=2, default=plain)
+        fields = {"version": __version__} | self.as_json() | {"answers": answers}
+        return json.dumps(fields, indent=2, default=plain)
 
     def _best_rows(self) -> list[dict[str, Any]]:
         return [answer.to_dict() for answer in self.ranking(SHOWN)]
@@ -174,12 +178,12 @@ class SearchReport(BaseReport):
             place = f"by {place}"
         elif is_worse:
             digits = _digits(gain, high)
-            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
+            score, place = shown(gain, digits), f"by at most {outward(high, 1, digits)}"
         else:
             digits = _digits(gain, low)
-            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
+            score, place = shown(gain, digits), f"by at least {outward(low, -1, digits)}"
             if low < 0:
-                place = f"{where} by at most {_outward(-low, 1, digits)}"
+                place = f"{where} by at most {outward(-low, 1, digits)}"
         if self.metric in COUNTED:
             how = f"It errs {says} than the baseline"
         else:
@@ -233,49 +237,14 @@ class Report(SearchReport):
     baseline: float | None
     n_folds: int | None
     name_of_best: str | None
+    _in_json = (
+        *("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds"),
+        "baseline",
+    )
 
     @property
     def best(self) -> DeclaredSearchAnswer:
         return self.answers.best
-
-    @classmethod
-    def of(
-        cls,
-        search: DeclaredSearch,
-        answers: DeclaredSearchAnswers | None = None,
-        n_models: int | None = None,
-        n_queries: int | None = None,
-        name_of_best: str | None = None,
-    ) -> Report:
-        """Make the report of a search so far; ValueError if nothing was queried yet.
-
-        `answers` are its answers, or the best of them; by default all that it stores.  They are,
-        or are the best of, `n_models` models in `n_queries` queries; by default as many as the
-        search has counted.
-        """
-        if answers is None:
-            n_queries = search.n_queries if n_queries is None else n_queries
-            answers = search.answers  # once: of a search on disk others may add to them
-        if not len(answers):
-            raise ValueError(
-                "there is nothing to report: no model was asked about by this search; answers of "
-                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
-                "has those of all"
-            )
-        measure = answers.terms.measure
-        return cls(
-            metric=measure.name,
-            n_samples=search.n_samples,
-            n_models=answers.n_answered if n_models is None else n_models,
-            n_queries=n_queries,
-            space_size=search.size,
-            delta=search.delta,
-            guarantee=search.guarantee,
-            answers=answers,
-            baseline=measure.baseline_value(answers.kept),
-            n_folds=search.n_folds,
-            name_of_best=name_of_best,
-        )
 
     def __str__(self) -> str:
         best, folds = self.best, ""
@@ -356,16 +325,9 @@ class Report(SearchReport):
             return scored(value, low, high)
         if terms.measure.greater_is_better:
             digits = _digits(value, low)
-            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
+            return shown(value, digits), f"at least {outward(low, -1, digits)}"
         digits = _digits(value, high)
-        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what `to_json` prints but for the answers, keys as they are."""
-        names = ("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds")
-        fields = {name: getattr(self, name) for name in (*names, "baseline")}
-        fields |= {"best": self.best.to_dict(), "sentence": str(self)}
-        return fields | {"guarantee": self.guarantee}
+        return shown(value, digits), f"at most {outward(high, 1, digits)}"
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -417,7 +379,7 @@ def sentence(choice: str, score: str, place: str, delta: float, provided: str) -
 def scored(value: float, low: float, high: float) -> tuple[str, str]:
     """A number, and its interval, rounded outward."""
     digits = _digits(value, low, high)
-    between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
+    between = f"between {outward(low, -1, digits)} and {outward(high, 1, digits)}"
     return shown(value, digits), between
 
 
@@ -434,7 +396,7 @@ def shown(number: float, digits: int) -> str:
     return f"{number:z,.{digits}f}"
 
 
-def _outward(limit: float, side: int, digits: int) -> str:
+def outward(limit: float, side: int, digits: int) -> str:
     """A limit, rounded away from the middle: -1 down, 1 up."""
     ten = 10**digits
     return shown(side * math.ceil(side * limit * ten - 1e-9) / ten, digits)
@@ -456,7 +418,7 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
             if math.isnan(value):  # which was not released
                 yield ""
             else:
-                yield _outward(value, side or 0, digits) if known else shown(value, digits)
+                yield outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:

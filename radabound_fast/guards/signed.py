@@ -17,7 +17,7 @@ from radabound_fast._kernels.guard import (
     lay_out,
     rounded_answer,
 )
-from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, pack_rows, sums_of_rows
+from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, sums_of_rows
 from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
 from radabound_fast.guards.base import Outlook
@@ -25,10 +25,11 @@ from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
+from radabound_fast.guards.reader import read_rows
 from radabound_fast.guards.release import Release, described, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
-from radabound_fast.rows.packing import as_values, checked_words, words_for
+from radabound_fast.rows.packing import words_for
 from radabound_fast.rows.partial import Partial, SignedTask, each_of, in_order
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
@@ -252,13 +253,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 f"fetch must return the rows of partial {number}, some of which might not pass, "
                 "got None"
             )
-        rows, m = fetch(number), self.n_samples
-        if isinstance(rows, PackedLosses):
-            values, packed = checked_words(rows, m, 2), True
-        elif self._labels is not None:
-            values, packed = pack_rows(*self._match(rows, 2)), True
-        else:
-            values, packed = as_values(rows, m, 2), False
+        m, (values, packed) = self.n_samples, read_rows(fetch(number), self._holdout, 2)
         totals, shift = sums_of_rows(values, m, packed=packed)
         same = (
             len(totals) == len(partial)
@@ -292,8 +287,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
         )
 
     def _answered_nothing(self, *, halted: bool) -> RadaBoundAnswers:
-        found = self._core
-        return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
+        core = self._core
+        return self._answers((np.empty(0), None, core.n_rows, halted, core.complexity, True))
 
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
@@ -443,9 +438,9 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if self.halted:
             return super().outlook()
         if self._rule.free is None:
-            return Outlook("as long as the queries are not too many and too complex", None)
+            return Outlook("unknown: until the queries are too many or too complex", None)
         left = counted(self.n_left_public(), "answer")
-        return Outlook(f"{left} for certain, whatever is asked", None)
+        return Outlook(f"at least {left}, whatever is asked", None)
 
     def owner_facts(self) -> dict[str, float]:
         """Return complexity and budget, which reveal more than the answers do."""

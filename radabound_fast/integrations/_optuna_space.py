@@ -11,9 +11,9 @@ import numpy as np
 
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Choice, Grid, PointSample, Space, Steps
+from radabound_fast.spaces.prior import AcceptedWeights
 from radabound_fast.spaces.tokens import as_tuple, token_of, value_from
 from radabound_fast.spaces.values import check_values
-from radabound_fast.spaces.weights import AcceptedWeights
 
 with needs("optuna"):
     from optuna import Study, Trial, create_study
@@ -339,26 +339,20 @@ def _values(name: str, distribution: Any, *, trial: bool = False) -> Any:
         raise _no_distribution(name, distribution)
     if distribution.step is not None:
         return Steps(distribution.low, distribution.high, distribution.step)
-    declared = "suggest" if trial else "distributions"
+    low, high = distribution.low, distribution.high
+    declared, call = "distributions", f'"{name}": FloatDistribution({low}, {high}'
+    if trial:
+        declared, call = "suggest", f'trial.suggest_float("{name}", {low}, {high}'
+    # a logarithmic scale has no steps
+    line = "" if distribution.log else f", or write {call}, step={_step_between(low, high)})"
     raise ValueError(
         f"{name} must have finitely many values, got {distribution!r}: draw points beforehand, "
-        f"points_of({declared}, 10_000)" + _with_step(name, distribution, trial)
+        f"points_of({declared}, 10_000){line}"
     )
 
 
 def _no_distribution(name: str, distribution: Any) -> TypeError:
     return TypeError(f"{name} must be one of Optuna's distributions, got {distribution!r}")
-
-
-def _with_step(name: str, distribution: FloatDistribution, trial: bool) -> str:
-    """The line that would do as well; none on a logarithmic scale, which has no steps."""
-    if distribution.log:
-        return ""
-    low, high = distribution.low, distribution.high
-    step = _step_between(low, high)
-    if trial:
-        return f', or write trial.suggest_float("{name}", {low}, {high}, step={step})'
-    return f', or write "{name}": FloatDistribution({low}, {high}, step={step})'
 
 
 def _step_between(low: float, high: float) -> float:

@@ -146,7 +146,7 @@ class Rounds:
         """How many rounds are best, the first of equals, and their value of the metric."""
         sign = -1 if self.guard.holdout.greater_is_better else 1
         values = ((n_rounds, answer.value) for n_rounds, answer in self.answers)
-        return min(values, key=lambda told: sign * told[1], default=None)
+        return min(values, key=lambda scored: sign * scored[1], default=None)
 
 
 def _n_rows(X: Any) -> int | None:

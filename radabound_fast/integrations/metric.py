@@ -20,6 +20,7 @@ from radabound_fast.integrations._owner import AnyGuard, ask, check_guard, is_se
 from radabound_fast.spaces import Choice, Grid, Improvements, Space
 
 if TYPE_CHECKING:
+    from radabound_fast.guards.confirmed.search import ConfirmedSearch
     from radabound_fast.holdout import Holdout
     from radabound_fast.store import Ledger
     from radabound_fast.store.record import SearchRecord
@@ -42,20 +43,9 @@ class _GuardHere(AnyGuard, Protocol):
     def database(self) -> Ledger | SearchRecord | None: ...
 
 
-class _FreeSearch(_GuardHere, Protocol):
-    """A search that scores as often as asked, and confirms finalists in place of queries."""
-
-    @property
-    def search_part(self) -> Any: ...
-    def score(self, y_pred: Any) -> float: ...
-
-
-def _scores(guard: Any) -> TypeGuard[_FreeSearch]:
+def _scores(guard: Any) -> TypeGuard[ConfirmedSearch]:
+    """Whether it scores as often as asked, and confirms finalists in place of queries."""
     return hasattr(type(guard), "score")
-
-
-def _is_here(guard: AnyGuard) -> TypeGuard[_GuardHere]:
-    return guard.holdout.labels is not None
 
 
 class HoldoutMetric:
@@ -123,20 +113,20 @@ class HoldoutMetric:
     @sealed
     def __init__(
         self,
-        guard: AnyGuard | _FreeSearch,
+        guard: AnyGuard | ConfirmedSearch,
         *,
         other_rows: OtherRows = "refuse",
         withheld: Withheld = "raise",
     ) -> None:
-        guard = guard if _scores(guard) else check_guard(guard)
-        if not _is_here(guard):
+        here: Any = guard if _scores(guard) else check_guard(guard)
+        if here.holdout.labels is None:
             raise TypeError(
                 "guard must have its labels in this process, by which the metric knows its rows, "
-                f"got a {type(guard).__name__}"
+                f"got a {type(here).__name__}"
             )
         check_choice(("refuse", "plain"), other_rows=other_rows)
         check_choice(("raise", "worst", "stop"), withheld=withheld)
-        self._restore(guard, other_rows, withheld)
+        self._restore(here, other_rows, withheld)
 
     def _restore(self, guard: _GuardHere, other_rows: OtherRows, withheld: Withheld) -> None:
         self.guard, self.other_rows, self.withheld = guard, other_rows, withheld
@@ -207,7 +197,8 @@ class HoldoutMetric:
                 "sample_weight must be left out: rows count as Holdout(..., sample_weight=) says"
             )
         guard = self.guard
-        of_part = _scores(guard) and guard.search_part and guard.search_part.labels.are(y_true)
+        part: Any = guard.search_part if _scores(guard) else None
+        of_part = part is not None and part.labels.are(y_true)
         if not of_part and not guard.holdout.labels.are(y_true):
             return self._of_other_rows(y_true, y_pred)
         self._check_beside(key, guess)

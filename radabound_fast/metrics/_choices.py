@@ -20,14 +20,9 @@ class MetricChoice:
 
     ``Holdout(y_true, metric="roc_auc")`` is ``Holdout(y_true, metric=RocAuc())``: a name is enough
     where all options have defaults.
-
-    Attributes
-    ----------
-    name : str
-        A key of `METRICS`; scikit-learn's name where it has one.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # a key of `METRICS`; scikit-learn's name where it has one
     _described: ClassVar[str] = ""  # the options that several classes share
 
     def __init_subclass__(cls) -> None:

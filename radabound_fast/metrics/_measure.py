@@ -118,37 +118,19 @@ class MeanLoss:
 
 
 class Measure(NamedTuple):
-    """A metric, and what its values and intervals need to know of a holdout.
+    """A metric, and what its values and intervals need to know of a holdout."""
 
-    Attributes
-    ----------
-    name : str
-        Of a row of `METRICS`.
-    sizes : tuple of int
-        Labels of each class that the metric tells apart; (m,) where it tells none.
-    least, most : float
-        Of a loss of one row, where the metric is a mean of losses; else of the metric.
-    options : tuple of (str, JSON value)
-        As the holdout was made with, `pos_label` as a place among the classes.
-    baseline : tuple of int, optional
-        How often the baseline errs, if errors are counted, and a keyed fingerprint of it.
-    weighting : int, optional
-        A keyed fingerprint of the rows' weights and groups, if they have any.
-    n_folds : int, optional
-        Of the cross-validation that the predictions come from.
-    rounded : Rounded, optional
-        The grid on which values leave.
-    """
-
-    name: str
-    sizes: tuple[int, ...]
-    least: float
+    name: str  # of a row of `METRICS`
+    sizes: tuple[int, ...]  # labels of each class that the metric tells apart; (m,): none
+    least: float  # of a loss of one row, where the metric is a mean of losses; else of the metric
     most: float
+    # as the holdout was made with, JSON values, and pos_label as a place among the classes
     options: tuple[tuple[str, Any], ...] = ()
+    # how often the baseline errs, if errors are counted, and a keyed fingerprint of it
     baseline: tuple[int, int] | None = None
-    weighting: int | None = None
-    n_folds: int | None = None
-    rounded: Rounded | None = None
+    weighting: int | None = None  # a keyed fingerprint of the rows' weights and groups
+    n_folds: int | None = None  # of the cross-validation that the predictions come from
+    rounded: Rounded | None = None  # the grid on which values leave
 
     @property
     def keeps(self) -> str:
@@ -362,7 +344,7 @@ class Measure(NamedTuple):
         column, largest = row.one_count(self)
         first, last = np.zeros((2, len(least), len(self.sizes)), np.int64)
         last[:, column] = largest
-        if self.values(first[:1]) > self.values(last[:1]):
+        if (self.values(first[:1]) > self.values(last[:1])).any():
             least, most = 1.0 - most, 1.0 - least
         slack = largest * 2.0**-50  # more than rounding moves a count
         first[:, column] = np.clip(np.ceil(least * largest - slack), 0, largest)

@@ -19,65 +19,32 @@ Limits = tuple[Any, Any]
 
 
 class Metric(NamedTuple):
-    """A row of `METRICS`.
+    """A row of `METRICS`."""
 
-    Attributes
-    ----------
-    name : str
-        scikit-learn's, where it has one.
-    takes : str
-        What it is asked with: classes, scores, probabilities or numbers.
-    greater_is_better : bool
-    read : callable
-        ``(truth, y_pred, ndim)`` to rows that were checked.
-    summary : callable
-        ``(truth, rows)`` to what of each row the value rests on: counts, or losses.
-    value : callable
-        ``(measure, summary)`` to the metric of each row.
-    interval : callable
-        ``(measure, summary, nats)`` to the limits of each row.
-    keeps : str
-        What is kept of a query: "errors" of each class, or the "limits".
-    theorem : str
-        Of docs/explanation/theory.md, and its name.
-    one_count : callable, optional
-        ``(measure)`` to the one count that value and limits are functions of: its column in the
-        summary, and its largest value; None: there is no such count.
-    n_outcomes : callable, optional
-        ``(measure)`` to how many values with their limits there are, where errors are kept and
-        there is no such count.
-    asymptotic : callable, optional
-        ``(truth, rows, nats)`` to limits of the first row by the normal approximation; None where
-        the proved ones are about as narrow.
-    n_effective : callable, optional
-        ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
-        counts being fixed by the labels; None: the metric is no such mean.
-    counts_alike : bool
-        Whether the rows of such a mean all count the same.
-    conditional_on : str
-        What the coverage is conditional on, if on anything.
-    over : str
-        What the population's value is taken over, if that is not the whole population.
-    needs : str
-        Of the labels: "", "two classes", "both classes" of two, "every class", or "numbers".
-    """
-
-    name: str
-    takes: str
+    name: str  # scikit-learn's, where it has one
+    takes: str  # what it is asked with: classes, scores, probabilities or numbers
     greater_is_better: bool
-    read: Callable[[Truth, Any, int], Array]
+    read: Callable[[Truth, Any, int], Array]  # y_pred of so many dimensions to rows, checked
+    # what of each row the value rests on: counts, or losses; then value and limits of each row
     summary: Callable[[Truth, Array], Array]
     value: Callable[[Measure, Array], Array]
     interval: Callable[[Measure, Array, Any], Limits]
-    keeps: str
-    theorem: str
+    keeps: str  # what is kept of a query: "errors" of each class, or the "limits"
+    theorem: str  # of docs/explanation/theory.md, and its name
+    # the one count that value and limits are functions of, if there is one: its column in the
+    # summary, and its largest value
     one_count: Callable[[Measure], tuple[int, int]] | None = None
+    # where errors are kept and there is no such count: how many values with limits there are
     n_outcomes: Callable[[Measure], int] | None = None
+    # limits of the first row by the normal approximation, unless the proved are about as narrow
     asymptotic: Callable[[Truth, Array, float], tuple[float, float]] | None = None
+    # of a mean over rows, which and how much each counts being fixed by the labels: how many rows
+    # it is worth, and whether they all count the same
     n_effective: Callable[[Measure], float] | None = None
     counts_alike: bool = True
-    conditional_on: str = ""
-    over: str = ""
+    conditional_on: str = ""  # what the coverage is conditional on, if on anything
+    over: str = ""  # what the population's value is taken over, if not over all of it
+    # of the labels: "", "two classes", "both classes" of two, "every class", or "numbers"
     needs: str = ""
 
 

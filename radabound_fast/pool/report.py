@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._checks import certainty, counted
-from radabound_fast._extras import needs
 from radabound_fast.guards.report import SHOWN, BaseReport, scored, shown
+from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals, frame_of
 from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from radabound_fast.pool.model_pool import ModelPool
-    from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 
 
 @dataclass(frozen=True)
@@ -131,10 +130,7 @@ class PoolReport(BaseReport):
         ModuleNotFoundError
             pandas is missing: it is the extra ``pandas``.
         """
-        with needs("pandas"):
-            import pandas as pd
-        index = pd.Index(self.intervals.names, name="model")
-        return pd.DataFrame(self.columns(), index=index).iloc[self.ranking()]
+        return frame_of(self.intervals.names, self.columns()).iloc[self.ranking()]
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints: all but the table, with the names that may be the best."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,27 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+def frame_of(names: Sequence[Any], columns: dict[str, Any]) -> DataFrame:
+    """Return a row for each model as a pandas DataFrame; the index has the names."""
+    with needs("pandas"):
+        import pandas as pd
+    return pd.DataFrame(columns, index=pd.Index(names, name="model"))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _Columns:
     """Results with a row for each model, in the order in which the models were added."""
 
     names: Sequence[Any]
 
+    of_columns: ClassVar[dict[str, str]]  # the attribute of each column
+
     def __len__(self) -> int:
         return len(self.names)
 
     def columns(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return the columns by name, arrays of length k."""
+        return {name: getattr(self, attribute) for name, attribute in self.of_columns.items()}
 
     def to_frame(self) -> DataFrame:
         """Return a row for each model as a pandas DataFrame; the index has the names.
@@ -38,9 +48,10 @@ class _Columns:
         ModuleNotFoundError
             pandas is missing: it is the extra ``pandas``.
         """
-        with needs("pandas"):
-            import pandas as pd
-        return pd.DataFrame(self.columns(), index=pd.Index(self.names, name="model"))
+        return frame_of(self.names, self.columns())
+
+    def _names_where(self, chosen: Mask) -> list[Any]:
+        return [self.names[place] for place in np.flatnonzero(chosen).tolist()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,15 +87,13 @@ class PoolIntervals(_Columns):
     level: float
     as_if: float
 
-    def columns(self) -> dict[str, Any]:
-        """Return the columns by name, arrays of length k."""
-        return {
-            "value": self.values,
-            "low": self.lows,
-            "high": self.highs,
-            "bonferroni_low": self.bonferroni_lows,
-            "bonferroni_high": self.bonferroni_highs,
-        }
+    of_columns: ClassVar[dict[str, str]] = {
+        "value": "values",
+        "low": "lows",
+        "high": "highs",
+        "bonferroni_low": "bonferroni_lows",
+        "bonferroni_high": "bonferroni_highs",
+    }
 
     def __repr__(self) -> str:
         return f"PoolIntervals({len(self)} models, as if {self.as_if:.4g} independent ones)"
@@ -121,19 +130,17 @@ class BetterModels(_Columns):
     level: float
     as_if: float
 
+    of_columns: ClassVar[dict[str, str]] = {
+        "gain": "gains",
+        "gain_low": "gain_lows",
+        "better": "is_better",
+        "bonferroni_better": "bonferroni_is_better",
+    }
+
     @property
     def better_names(self) -> list[Any]:
         """Names of the models that are better than the baseline."""
-        return [self.names[place] for place in np.flatnonzero(self.is_better).tolist()]
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns by name, arrays of length k."""
-        return {
-            "gain": self.gains,
-            "gain_low": self.gain_lows,
-            "better": self.is_better,
-            "bonferroni_better": self.bonferroni_is_better,
-        }
+        return self._names_where(self.is_better)
 
     def __repr__(self) -> str:
         return f"BetterModels({int(self.is_better.sum())} of {len(self)} models)"
@@ -164,17 +171,14 @@ class BestSet(_Columns):
     best: int
     n_by_bonferroni: int
 
+    of_columns: ClassVar[dict[str, str]] = {
+        name: name for name in ("may_be_best", "bonferroni_may_be_best")
+    }
+
     @property
     def best_names(self) -> list[Any]:
         """Names of the models that may be the best."""
-        return [self.names[place] for place in np.flatnonzero(self.may_be_best).tolist()]
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns by name, arrays of length k."""
-        return {
-            "may_be_best": self.may_be_best,
-            "bonferroni_may_be_best": self.bonferroni_may_be_best,
-        }
+        return self._names_where(self.may_be_best)
 
     def __repr__(self) -> str:
         return f"BestSet({int(self.may_be_best.sum())} of {len(self)} models)"

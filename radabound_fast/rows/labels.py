@@ -32,37 +32,23 @@ BLOCK_VALUES = 1 << 16  # predictions that become codes at a time, so that scrat
 class Labels:
     """The true classes of a holdout, ready to be compared with predictions of any dtype.
 
-    Parameters
-    ----------
-    y_true : array_like, shape (n_samples,)
-        Labels: numbers, strings, or other hashable objects.
-    classes : array_like, optional
-        What a prediction may be; None: the values in `y_true`.
+    `y_true`, shape (n_samples,), are numbers, strings, or other hashable objects, and `classes`
+    what a prediction may be; None: the values in `y_true`.
 
-    Raises
-    ------
-    TypeError
-        Complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
-    ValueError
-        Empty, not one-dimensional, missing or infinite values, floats that float64 cannot hold,
-        or labels that are not in `classes`.
-
-    Attributes
-    ----------
-    n_samples : int
-    index : pandas.Index or None
-        What names the samples, if `y_true` was a Series.
-    rows : LabelRows
-        The labels in the form in which the packers compare them, per dtype seen so far.
+    TypeError: complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
+    ValueError: empty, not one-dimensional, missing or infinite values, floats that float64 cannot
+    hold, or labels that are not in `classes`.
     """
 
     def __init__(self, y_true: Any, classes: Any = None) -> None:
         self._kind, self._classes, codes = distinct(y_true, "y_true")
         if classes is not None:
             codes = self._recode(classes, codes)
+        # index: what names the samples, if y_true was a Series of pandas
         self.n_samples, self.index = len(codes), row_names(y_true)
         self._codes = codes.astype(np.min_scalar_type(len(self._classes) - 1))
         self._code_of = {value: code for code, value in enumerate(self._classes)}
+        # the labels in the form in which the packers compare them, per dtype seen so far
         self.rows = LabelRows(self.n_samples)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -21,24 +21,13 @@ _AT_ONCE = 512  # rows whose bits stay in the second cache
 
 
 class Moments(NamedTuple):
-    """What is kept of each row of losses, or of differences of losses.
-
-    Attributes
-    ----------
-    means : ndarray of float64, shape (k,)
-    squares : ndarray of float64, shape (k,)
-        Sums of squared deviations from the mean.
-    largest : ndarray of float64, shape (k,)
-        Largest of these deviations.
-    plus, minus : ndarray of int64, shape (k,)
-        Rows with 1, and with -1; -1 in both where the values are real.
-    """
+    """What is stored of each of k rows of losses, or of differences of losses; (k,) each."""
 
     means: Floats
-    squares: Floats
-    largest: Floats
-    plus: NDArray[np.int64]
-    minus: NDArray[np.int64]
+    squares: Floats  # sums of squared deviations from the mean
+    largest: Floats  # of these deviations
+    plus: NDArray[np.int64]  # rows with 1; -1 where the values are real
+    minus: NDArray[np.int64]  # rows with -1, or -1 as well
 
     @property
     def are_counts(self) -> NDArray[np.bool_]:

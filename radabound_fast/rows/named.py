@@ -15,12 +15,8 @@ def by_class(frame: Any, classes: list[Any], name: str, ndim: int = 1) -> Any:
     """The values of a frame, or with `ndim` 2 of a list of frames, in the order of the classes.
 
     Columns are put in order if they are named as the classes (`True` and "1.0" name the class 1).
-    Columns with other names, and anything but frames with a row a sample, are as they come.
-
-    Raises
-    ------
-    ValueError
-        Some columns are named as classes, and others are not, or two are named alike.
+    Columns with other names, and anything but frames with a row a sample, are as they come.  If
+    some are named as classes and others are not, or two are named alike, it is a ValueError.
     """
     if ndim == 2:
         return [by_class(one, classes, name) for one in frame] if _are_named(frame) else frame
@@ -63,17 +59,12 @@ def row_names(series: Any) -> Any:
 def check_rows(
     values: Any, index: Any, name: str, ndim: int = 1, part: NDArray[np.bool_] | None = None
 ) -> None:
-    """ValueError for values that have the index of `y_true` in another order.
+    """ValueError for values that have the index of `y_true`, `index`, in another order.
 
-    Parameters
-    ----------
-    values : array_like
-        A Series, a frame with a row a sample, or with `ndim` 2 a list of these or a frame with a
-        column a sample.  Anything without names, or named otherwise, is taken by position.
-    index : pandas.Index or None
-        The rows' names in order.
-    part : ndarray of bool, shape (n_samples,), optional
-        The rows that values are of where they are not of all: names of others are an error then.
+    Values are a Series, a frame with a row a sample, or with `ndim` 2 a list of these or a frame
+    with a column a sample.  Anything without names, or named otherwise, is taken by position.
+    `part`, bool (n_samples,), says which rows they are of where they are not of all: names of
+    others are an error then.
     """
     if index is None:
         return
@@ -103,17 +94,11 @@ def check_rows(
 
 
 def some_rows(values: Any, rows: NDArray[np.bool_], ndim: int) -> Any:
-    """Some rows of a frame or a Series, which keep their names; None of anything else.
+    """Some rows of values as of `check_rows`, which keep their names; None of anything without
+    names.
 
-    Parameters
-    ----------
-    values : array_like
-        As of `check_rows`.
-    rows : ndarray of bool
-        Whether to take each.
-    ndim : {1, 2}
-        Whether the first axis goes over the rows, or with `ndim` 2 that of each in a list or the
-        second.
+    `rows`, bool, says whether to take each.  The first axis goes over the rows, or with `ndim` 2
+    that of each in a list or the second.
     """
     if ndim == 2 and _are_named(values):
         return [some_rows(one, rows, 1) for one in values]

@@ -41,7 +41,7 @@ Span = tuple[int, int]
 # the signs of a part of the samples are kept by a worker if they are no more than this
 MOST_KEPT_BYTES = 1 << 26
 # what a thread reads at least: a millisecond or so
-THREAD_BYTES = 1 << 22
+THREAD_BYTES = 1 << 24
 
 _MAGIC = b"\x89RADP\r\n\x1a"
 _VERSION = 1
@@ -60,18 +60,10 @@ _ARRAYS = {
 
 @dataclass(frozen=True, repr=False)
 class Task:
-    """What a worker needs to count rows for a guard: the part that all tasks share.
-
-    Attributes
-    ----------
-    n_samples : int
-        The guard's.
-    labels : Labels or None
-        Those of a `Holdout`: with them `reduce` takes predictions.
-    """
+    """What a worker needs to count rows for a guard: the part that all tasks share."""
 
     n_samples: int
-    labels: Labels | None
+    labels: Labels | None  # those of a Holdout: with them `reduce` takes predictions
 
     @property
     def identity(self) -> bytes:
@@ -122,22 +114,11 @@ class SignedTask(Task):
     ``guard.task()`` makes one.  Small, and can be pickled.  **It holds the seed of the signs**, and
     that of a `Holdout` the labels: it is for workers that are trusted with both
     (docs/explanation/trust.md).
-
-    Attributes
-    ----------
-    n_samples, labels
-        As of `Task`.
-    seed : int
-        Of the signs.
-    n_vectors : int
-        The guard's.
-    signs : {"stored", "generated"}
-        Whether a worker may keep the signs in memory.
     """
 
-    seed: int
+    seed: int  # of the signs
     n_vectors: int
-    signs: Literal["stored", "generated"]
+    signs: Literal["stored", "generated"]  # whether a worker may keep the signs in memory
 
     @sealed
     def reduce(
@@ -315,7 +296,9 @@ class Partial:
         if not isinstance(other, Partial):
             return NotImplemented
         if self.identity != other.identity:
-            raise ValueError("partials of tasks with other signs, or other sizes, do not add up")
+            raise ValueError(
+                "partials of guards with other signs, or of other searches, do not add up"
+            )
         if len(self) != len(other):
             raise ValueError(f"partials of {len(self)} and of {len(other)} rows do not add up")
         spans = _joined(self.spans, other.spans)
@@ -523,15 +506,9 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
 
 
 def each_of(partials: Any, identity: bytes, whose: str) -> Iterator[Partial]:
-    """One whole partial after the other, of what `take` is given.
+    """One whole partial after the other, of what `take` is given; one of another identity raises.
 
-    Parameters
-    ----------
-    partials : iterable
-    identity : bytes
-        That all must have.
-    whose : str
-        What one of another identity is of, in the message.
+    `whose` says in the message what that one is of.
     """
     try:
         each = iter(partials)
@@ -555,28 +532,22 @@ def _checked(each: Iterator[Any], identity: bytes, whose: str) -> Iterator[Parti
 def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial]]:
     """Partials and their numbers, one after the other; those with ids in the order of these.
 
-    Parameters
-    ----------
-    each : iterator of Partial
-    first : int
-        The id that must come first.
-
-    Raises
-    ------
-    ValueError
-        Some have ids and some have none; the rows of one are not side by side in the order; or a
-        row comes twice, or is missing.
+    ValueError if some have ids and some have none, if the rows of one are not side by side in the
+    order, or if a row from `first` on comes twice or is missing.
     """
     head = next(each, None)
     if head is None:
         return
-    numbered: Iterator[tuple[int, Partial]] = enumerate(chain([head], each))
-    if head.ids is not None:
-        numbered = _sorted_by_ids(list(numbered), first)
-    for number, partial in numbered:
-        if (partial.ids is None) != (head.ids is None):
-            raise ValueError(f"partials must all have ids, or none: partial {number} is unlike 0")
-        yield number, partial
+
+    def alike() -> Iterator[tuple[int, Partial]]:
+        for number, partial in enumerate(chain([head], each)):
+            if (partial.ids is None) != (head.ids is None):
+                raise ValueError(
+                    f"partials must all have ids, or none: partial {number} is unlike 0"
+                )
+            yield number, partial
+
+    yield from alike() if head.ids is None else _sorted_by_ids(list(alike()), first)
 
 
 def _sorted_by_ids(
@@ -584,12 +555,10 @@ def _sorted_by_ids(
 ) -> Iterator[tuple[int, Partial]]:
     spans = []
     for number, partial in numbered:
-        if partial.ids is None or not len(partial):
-            continue
         ids = np.sort(partial.ids)
         if (twice := ids[1:][ids[1:] == ids[:-1]]).size:
             raise ValueError(f"row {twice[0]} comes twice in partial {number}")
-        start, stop = int(ids[0]), int(ids[-1]) + 1
+        start, stop = (int(ids[0]), int(ids[-1]) + 1) if len(ids) else (first, first)
         if stop - start != len(ids):
             raise ValueError(
                 f"partial {number} must have rows that are side by side in the order, got "

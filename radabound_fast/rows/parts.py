@@ -23,33 +23,16 @@ def draw_part(
     groups: NDArray[np.int64] | None = None,
     strata: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_]:
-    """Choose a share of the rows by a seeded permutation.
+    """Choose a share of the rows by a seeded permutation, bool (n_samples,).
 
-    Parameters
-    ----------
-    n_samples : int
-    share : float
-        In (0, 1]; at 1 all rows are chosen.
-    seed : int
-        The same seed chooses the same rows, with every version of NumPy.
-    groups : ndarray of int64, shape (n_samples,), optional
-        All of 0 to a largest one; groups are chosen whole, and the share is of their number.
-    strata : ndarray of int, shape (n_samples,), optional
-        Each value has its share of the chosen rows, within one row.  Not beside groups.
+    The same seed chooses the same rows, with every version of NumPy.  The share is in (0, 1]; at 1
+    all rows are chosen.  With `groups`, int64 (n_samples,), all of 0 to a largest one, groups are
+    chosen whole, and the share is of their number.  With `strata`, int (n_samples,), not beside
+    groups, each value has its share of the chosen rows, within one row.
 
-    Returns
-    -------
-    ndarray of bool, shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        There is a single row or group, which cannot be split.
-
-    Notes
-    -----
-    Both parts have a row, or a group, at least.  Sizes of groups decide nothing: a part that was
-    filled up to a number of rows would end where a large group comes, and be no sample of groups.
+    Both parts have a row, or a group, at least; a single one, which cannot be split, is a
+    ValueError. Sizes of groups decide nothing: a part that was filled up to a number of rows would
+    end where a large group comes, and be no sample of groups.
     """
     if share == 1.0:
         return np.ones(n_samples, np.bool_)
@@ -89,19 +72,9 @@ def rows_of_text(text: str, n_samples: int) -> NDArray[np.bool_]:
 
 
 class Part:
-    """Some of the rows of a holdout.
+    """Some of the `n_rows` rows of a holdout: those where `rows`, bool (n_samples,), is True.
 
-    Parameters
-    ----------
-    rows : ndarray of bool, shape (n_samples,)
-        Whether each row is one of them.
-    name : str
-        What errors call them.
-
-    Attributes
-    ----------
-    rows : ndarray of bool, shape (n_samples,)
-    n_rows : int
+    Errors call them by `name`.
     """
 
     def __init__(self, rows: NDArray[np.bool_], name: str) -> None:

@@ -26,10 +26,8 @@ class StudentisedExtremes:
     b is a baseline, or nothing; then mu and r are those of the differences f - b.  With
     ``r = 1 / sqrt(sum_i (f_i - mu)^2)`` the law of T_j given the losses has variance 1.
 
-    Attributes
-    ----------
-    highest, lowest : ndarray of float64, shape (n_vectors,)
-        They start at 0, as if a model without errors had been seen, whose sums are all 0.
+    `highest` and `lowest`, float64 (n_vectors,), start at 0, as if a model without errors had been
+    seen, whose sums are all 0.
     """
 
     def __init__(self, n_vectors: int, offsets: Floats) -> None:
@@ -63,12 +61,6 @@ class StudentisedExtremes:
 class StudentisedSums:
     """Signs, and rows of losses through them into studentised extremes.
 
-    Parameters
-    ----------
-    signs : SignMatrix
-
-    Notes
-    -----
     Sums are exact integers (in units of 2**-24 for real-valued losses); what follows is float64, in
     the order in which `StudentisedExtremes` has it, on every kernel.
     """

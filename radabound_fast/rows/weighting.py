@@ -25,29 +25,13 @@ _BLOCK_VALUES = 2**20  # losses that are multiplied at a time
 class Weighting:
     """How much each row counts, and which rows belong together.
 
-    Parameters
-    ----------
-    n_samples : int
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Fixed before any score was seen; positive.
-    groups : array_like, shape (n_samples,), optional
-        Rows with one value are dependent, and those with different ones are not.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_samples,), or None
-        For `numpy.average`.
-    codes : ndarray of int64, shape (n_samples,)
-        The group of each row, from 0.
-    n_effective : float
-        How many rows without weights would be worth as much: ``1 / sum(a**2)``, a of sum 1.
-    of_groups, counts : ndarray
-        The groups' weights, and how many groups have each.
+    `sample_weight`, float (n_samples,), is positive, and was fixed before any score was seen. Rows
+    with one value of `groups` are dependent, and those with different ones are not.
     """
 
     def __init__(self, n_samples: int, sample_weight: Any, groups: Any) -> None:
-        self.weights: NDArray[np.float64] | None = None
-        self.codes: NDArray[np.int64] = np.arange(n_samples)
+        self.weights: NDArray[np.float64] | None = None  # (n_samples,), for `numpy.average`
+        self.codes: NDArray[np.int64] = np.arange(n_samples)  # the group of each row, from 0
         if sample_weight is not None:
             weights = as_array(sample_weight, "sample_weight")
             check_shape(weights, n_samples, 1, "sample_weight")
@@ -67,8 +51,10 @@ class Weighting:
             total = float(sums.sum())
         if not math.isfinite(total):
             raise ValueError("sample_weight must have a sum that is finite")
+        # the groups' weights, and how many groups have each
         self.of_groups, self.counts = np.unique(sums, return_counts=True)
         shares = self.of_groups / float(self.counts @ self.of_groups)
+        # how many rows without weights would be worth as much
         self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
     @property
@@ -109,34 +95,13 @@ class Units:
 
     Weights are integers here: multiplied by a power of 2 so that the heaviest group has about
     2**24, and rounded.  So a group's loss, its row's losses times their weights, is a multiple of
-    2**-24 of what the heaviest group can have: what the kernels add up.
-
-    Parameters
-    ----------
-    weighting : Weighting
-
-    Raises
-    ------
-    ValueError
-        A row weighs nothing beside the heaviest group.
-
-    Attributes
-    ----------
-    n_groups : int
-        Independent groups; rows, where there are none.
-    weights : ndarray of int64, shape (n_samples,)
-    largest, squares : float
-        The largest of the groups' weights a of sum 1, and the sum of their squares.
-    of_groups, counts : ndarray
-        The groups' weights, and how many groups have each.
-    total : int
-        Of all weights: the sum, in units, of a row of losses that are all 1.
-    whole : float
-        The same in units of loss.
+    2**-24 of what the heaviest group can have: what the kernels add up.  A row that weighs nothing
+    beside the heaviest group is a ValueError.
     """
 
     def __init__(self, weighting: Weighting) -> None:
         codes = weighting.codes
+        # independent groups; rows, where there are none
         self.n_samples, self.n_groups = len(codes), int(codes.max()) + 1
         exact = np.ones(len(codes)) if weighting.weights is None else weighting.weights
         exponent = UNIT_SHIFT - math.frexp(float(np.bincount(codes, exact).max()))[1]
@@ -152,9 +117,11 @@ class Units:
                 "sample_weight must be at least 2**-24 of the weight of the heaviest row or "
                 f"group, got {exact[place]!s} at sample {place}"
             )
-        self.weights, self.codes = rounded.astype(np.int64), codes
+        self.weights, self.codes = rounded.astype(np.int64), codes  # (n_samples,) each
+        # the sum, in units and in units of loss, of a row of losses that are all 1
         self.total = int(self.weights.sum())
         self.whole = self.total / (1 << UNIT_SHIFT)
+        # the largest of the groups' weights of sum 1, and the sum of their squares
         shares = sums / self.total
         self.largest, self.squares = float(shares.max()), float(shares @ shares)
         self.of_groups, self.counts = np.unique(sums, return_counts=True)

@@ -12,9 +12,10 @@ queries it.
 `turns`        whose work is next; long work leaves the event loop
 `answering`    queries of the guard; calls that wait are committed together
 `replies`      errors as JSON
-`state`        what the owner and a team may see
+`state`        what the owner and a team may see, as JSON
 `reports`      reports of a declared search, read in steps
-`page`         HTML of that
+`page`         the page: what it shows, and its text by `templates`
+`picture`      where its scores are drawn
 `counts`       metrics for Prometheus
 `app`          HTTP: authentication, limits on bodies, JSON
 `contract`     the OpenAPI description

@@ -37,10 +37,10 @@ from radabound_fast.service.replies import (
     unavailable,
 )
 from radabound_fast.service.tokens import ALL, OWNER, Team
-from radabound_fast.service.wire import unpack_body
+from radabound_fast.service.wire import answers_in, unpack_body
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.store.description import Damaged
-from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
+from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
 
 _T = TypeVar("_T")
 
@@ -261,7 +261,8 @@ class Answering:
         fields_of_singles = self._answer_fields(
             [answer for call, answer in answered if not call.many]
         )
-        served = []
+        served: list[Served] = []
+        best: list[Best] = []
         for call, answers in answered:
             if call.many:
                 fields, n_answers = self._block_fields(answers), len(answers)
@@ -273,7 +274,22 @@ class Answering:
                 served.append(
                     Served(call.team.name, call.idempotency, call.digest, second, n_answers, reply)
                 )
-        log.add(served)
+                best += self._best_of(call.team, second, fields)
+        log.add(served, best)
+
+    def _best_of(self, team: Team, second: int, fields: dict[str, Any]) -> Iterator[Best]:
+        """The best of the answers of a reply, if it has scores, by the limit that counts."""
+        if not self._tells_scores:
+            return
+        answers = answers_in(fields)
+        is_greater = self.guard.holdout.greater_is_better
+        limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
+        known = [value if limit is None else limit for limit, value in limits]
+        ranks = [math.inf if one is None else -one if is_greater else one for one in known]
+        if ranks and min(ranks) < math.inf:
+            place = ranks.index(min(ranks))
+            best = {name: column[place] for name, column in answers.items()}
+            yield Best(team.name, ranks[place], second, _ENCODER.encode(best))
 
     @staticmethod
     def _repeated(call: Call, log: Log) -> Reply | None:
@@ -293,7 +309,7 @@ class Answering:
         team, together, day = call.team, self.together, second // SECONDS_A_DAY
         if team.is_owner:
             return None
-        if (reply := limits.ended(team, together, call.arrived)) is not None:
+        if (reply := limits.ended(team, call.arrived)) is not None:
             return reply
         for limit, whose, who, n_before in (
             ("answers_a_day", team, f"{team.name} has", partial(log.n_answers, team.name, day)),

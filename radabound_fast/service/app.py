@@ -22,7 +22,7 @@ from radabound_fast.service import contract, limits, state
 from radabound_fast.service.answering import Answering, Call
 from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.limits import AtOnce
-from radabound_fast.service.page import page
+from radabound_fast.service.page import page, page_content
 from radabound_fast.service.replies import (
     Refusal,
     Reply,
@@ -54,7 +54,6 @@ _ENDING = (
     "the service is ending: whether this was counted shows when it is sent again under its "
     "Idempotency-Key"
 )
-_MAIN = threading.main_thread()
 # what a call costs beside the octets of its body, in octets
 _FIXED_OCTETS = 1000
 # a refused request is logged in a line, and of many in a second so many: anybody can make them
@@ -63,7 +62,7 @@ _LINES_A_SECOND = 10
 _READY_SECONDS = 1.0
 # a check whether the database answers: how long it is waited for, and how long the work that is
 # before it may take
-_CHECK_SECONDS, _PATIENCE_SECONDS = 0.5, 30.0
+_CHECK_SECONDS, _PATIENCE_SECONDS = 0.1, 30.0
 # between two looks whether the file of tokens has changed
 _TOKENS_SECONDS = 1.0
 # a page may show itself and do nothing else
@@ -100,7 +99,7 @@ class Service:
         self._max_body = max_body
         self._at_once = AtOnce(limits.BODIES * max_body)
         self._refusals = RefusalLog()
-        self._check: asyncio.Task[Any] | None = None  # the last one of the database
+        self._check: asyncio.Task[bool] | None = None  # the last one of the database
         self._writing: asyncio.Task[bool] | None = None  # the last check of the disk
         self._written_at = -math.inf
         post = ["POST"]
@@ -125,13 +124,14 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        loop, hears = asyncio.get_running_loop(), threading.current_thread() is _MAIN
-        if hears and hasattr(signal, "SIGHUP"):
+        loop, thread = asyncio.get_running_loop(), threading.current_thread()
+        hears = thread is threading.main_thread() and hasattr(signal, "SIGHUP")
+        if hears:
             loop.add_signal_handler(signal.SIGHUP, self._read_tokens)
         watching = loop.create_task(self._watch_tokens())
         yield
         watching.cancel()
-        if hears and hasattr(signal, "SIGHUP"):
+        if hears:
             loop.remove_signal_handler(signal.SIGHUP)
         for lane in (self._guard_lane, self._report_lane):
             await lane.end()
@@ -298,7 +298,7 @@ class Service:
         return await self._report_reply(team, report)
 
     async def _page(self, _: Request, team: Team) -> Response:
-        read = partial(state.page_content, self._answering.guard, team)
+        read = partial(page_content, self._answering.guard, team)
         content = await self._read(team.name, read)
         return Response(
             await self._report_lane.do(team.name, partial(page, team, content)),
@@ -322,10 +322,10 @@ class Service:
     async def _health(self, _: Request) -> Response:
         """Whether the database answers, or is at work: one check at a time, whoever asks."""
         if self._check is None or self._check.done():
-            self._check = asyncio.create_task(self._read(SERVICE, self._progress))
+            self._check = asyncio.create_task(self._database_answers())
         await asyncio.wait({self._check}, timeout=_CHECK_SECONDS)
         if self._check.done():
-            answers = self._check.exception() is None
+            answers = self._check.result()
         else:
             answers = self._guard_lane.busy_seconds < _PATIENCE_SECONDS
         if answers:
@@ -346,6 +346,13 @@ class Service:
             reason = "nothing can be written beside the database"
             return _response(error_reply(503, "OSError", reason, "failed"))
         return _json({"status": "ready"})
+
+    async def _database_answers(self) -> bool:
+        try:
+            await self._read(SERVICE, self._progress)
+        except Refusal:
+            return False
+        return True
 
     def _progress(self, log: Log) -> tuple[int, bool]:
         """Number of answers and the halt, after a read of guard and log."""

@@ -19,7 +19,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from operator import length_hint
 from typing import Any, Literal, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
@@ -28,14 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_positive
-from radabound_fast._kernels.guard import Answer
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.mean_guard import MeanAnswer
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import as_array
-from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE_ASCII, code_dtype, pack_body
+from radabound_fast.service.wire import (
+    MEDIA_TYPE,
+    VISIBLE_ASCII,
+    answers_in,
+    code_dtype,
+    pack_body,
+)
 
 _T = TypeVar("_T")
 
@@ -61,7 +67,7 @@ logger = logging.getLogger("radabound_fast.service")
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class RemoteAnswer(Answer):
+class RemoteAnswer(MeanAnswer):
     """One answer of a `RemoteGuard`.
 
     Attributes
@@ -71,17 +77,6 @@ class RemoteAnswer(Answer):
     number : int
         Number of the answer, counted over all teams.
     """
-
-    # field(): else the properties of `Answer` would become the defaults
-    value: float = field()
-    low: float = field()
-    high: float = field()
-    half_width: float = field()
-    number: int = field()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name, as a new dict."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -711,14 +706,11 @@ def _answer(fields: dict[str, Any]) -> RemoteAnswer:
 
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     if "verdicts" in fields:
-        verdicts = [_verdict(one) for one in fields["verdicts"]]
-        halted = bool(fields["halted"])
-        return Answers(verdicts, halted=halted, n_answered=int(fields["n_answered"]))
-    names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
-    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
-    rows = zip(*(fields[name] for name in names), strict=True)
-    singular = [name.removesuffix("s") for name in names]
-    answers = [_answer(dict(zip(singular, row, strict=True))) for row in rows]
+        each = fields["verdicts"]
+    else:
+        columns = answers_in(fields)
+        each = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    answers = [_answer(one) for one in each]
     return Answers(answers, halted=bool(fields["halted"]), n_answered=int(fields["n_answered"]))
 
 

@@ -144,9 +144,18 @@ class Competition(Guard):
     def outlook(self) -> Outlook:
         """Return what is left, for people."""
         if self.halted:
-            return Outlook("the finalists are confirmed; scores go on", None)
+            return Outlook("scores on the search rows, without limit and without a promise", None)
         named = counted(len(self.search.nominated), "finalist")
-        return Outlook(f"{named} named, confirmed together at the end", None)
+        return Outlook(f"scores without limit; {named} named, confirmed together at the end", None)
+
+    def what_now(self) -> str:
+        """Return what to do after the end, for people; "" before it."""
+        if not self.halted:
+            return ""
+        return (
+            "Report the finalists with their intervals, which hold for all of them at once. To "
+            "confirm more models take rows that nobody has seen."
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -1,319 +1,268 @@
-"""The page: budget left, scores with intervals, calls by team, the halt; one file, no script."""
+"""The page: the best so far, what is left, what to do now, scores with intervals; no script.
+
+A guard and its log are read in one go (`page_content`); the text is made of that, in any thread,
+by the templates beside this file, which escape all that they are given.
+"""
 
 from __future__ import annotations
 
-import html
+import contextlib
+import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from itertools import count, takewhile
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from radabound_fast._checks import counted
-from radabound_fast.service.state import PageContent, Point
+from radabound_fast._extras import needs
+from radabound_fast.bounds.guarantees import complexity_part
+from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
+from radabound_fast.guards.report import outward, scored, shown
+from radabound_fast.service.picture import Picture, Point
 from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import answers_in
 from radabound_fast.spaces.messages import shown_key
+from radabound_fast.store.served import SECONDS_A_DAY, Asker, Best, Log, Served
 
-_COLOURS = 6  # of teams; the others are grey
+with needs("serve"):
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+_T = TypeVar("_T")
+
+_MOST_READ = 400  # answers
 _LAST = 15  # answers in the table
-# width, height, and how many answers, of the two pictures
-_WIDE, _NARROW = (880, 300, 240), (360, 260, 60)
-_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 10, 12, 30
+_COLOURS = 6  # of teams; the others are grey
+# width, height, and how many answers, of the pictures for two kinds of screens
+_PICTURES = {"wide": (880, 320, 240), "narrow": (360, 280, 60)}
+_NOTHING = Asker(0, 0, 0)
+_RESTS = " (see What holds)"
 
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fcfcfa; --card: #ffffff; --ink: #1c2024;
-  --soft: #5b6470; --line: #dcdfe3; --good: #1d7a46; --bad: #b3261e; --grey: #8a9099;
-  --c0: #2563a8; --c1: #b4560f; --c2: #2f7d4f; --c3: #8b3fa0; --c4: #a32c4b; --c5: #5f6b12; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14171a; --card: #1c2024; --ink: #e8eaed;
-  --soft: #a3abb5; --line: #343a41; --good: #63c98d; --bad: #f28b82; --grey: #8a9099;
-  --c0: #7fb2ee; --c1: #f0a35e; --c2: #79cf9c; --c3: #d09be0; --c4: #f08aa5; --c5: #c3cf6c; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 960px; padding: 24px 20px 48px; background: var(--ground);
-  color: var(--ink); font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans",
-  sans-serif; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 2px; }
-h2 { font-size: 1.05rem; margin: 32px 0 8px; }
-p { margin: 0 0 8px; } .soft { color: var(--soft); }
-.state { display: inline-block; border-radius: 99px; padding: 1px 12px; font-weight: 600;
-  border: 1px solid currentColor; color: var(--good); }
-.state.halted { color: var(--bad); }
-.facts { display: grid; gap: 12px; margin: 20px 0 0;
-  grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); }
-.fact { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
-  padding: 12px 16px; }
-.fact b { display: block; font-size: 1.15rem; font-weight: 600; }
-.bar { height: 6px; border-radius: 3px; background: var(--line); margin-top: 8px;
-  overflow: hidden; }
-.bar i { display: block; height: 100%; background: var(--good); }
-figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 10px;
-  padding: 12px; }
-svg { display: block; width: 100%; height: auto; } .narrow { display: none; }
-svg text { fill: var(--soft); font-size: 12px; font-family: inherit; }
-svg .grid { stroke: var(--line); } figure p, figcaption { color: var(--soft); font-size: .875rem;
-  margin: 0; } .team { white-space: nowrap; margin-right: 16px; }
-.t0 { --c: var(--c0); } .t1 { --c: var(--c1); } .t2 { --c: var(--c2); } .t3 { --c: var(--c3); }
-.t4 { --c: var(--c4); } .t5 { --c: var(--c5); } .tx { --c: var(--grey); }
-.mark line { stroke: var(--c); stroke-width: 1.5; opacity: .45; } .mark circle { fill: var(--c); }
-.key { display: inline-block; width: 10px; height: 10px; border-radius: 5px;
-  background: var(--c); margin-right: 6px; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 600; color: var(--soft); font-size: .875rem; }
-th, td { padding: 6px 20px 6px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:last-child, td:last-child { padding-right: 0; }
-td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 8em; }
-.n { text-align: right; }
-@media (max-width: 620px) { .wide-only { display: none; } .narrow { display: block; }
-  body { padding: 16px 14px 40px; } }
-"""
+
+class Fact(NamedTuple):
+    """What stands in a box: a title and a text, and which share is left of all there was."""
+
+    title: str
+    text: str
+    share: float | None = None
+
+
+class Headline(NamedTuple):
+    """What stands on top: the best answer, or what is in production."""
+
+    title: str
+    score: str
+    place: str
+    model: str
+
+
+class PageContent(NamedTuple):
+    """What the page is made of: points where scores are told, else verdicts."""
+
+    kind: str
+    metric: str
+    better: str
+    n_samples: int
+    state: str  # answering, halted, or of a competition that has ended: confirmed
+    what_now: str
+    headline: Headline | None
+    facts: list[Fact]
+    points: list[Point]
+    best: int | None  # number of the best answer
+    verdicts: list[dict[str, Any]]  # as replies have them, with team and second
+    tells_scores: bool
+    n_answers: int  # that the viewer may see
+    askers: dict[str, Asker]
+    parameters: str
+    guarantee: str
+    finalists: list[ConfirmedAnswer]
+
+
+def page_content(guard: Any, team: Team, log: Log) -> PageContent:
+    """Content of the page for a team."""
+    holdout, whose = guard.holdout, None if team.is_owner else team.name
+    askers = log.askers(int(time.time()) // SECONDS_A_DAY)
+    if not team.is_owner:
+        askers = {team.name: askers.get(team.name, _NOTHING)}
+    tells_scores, best = guard.tells == "scores", log.best(whose)
+    finalists = guard.report().ranking() if guard.of_teams and guard.halted else []
+    if not tells_scores:
+        headline = _in_production(guard)
+    elif finalists:
+        headline = _best_finalist(finalists[0])
+    else:
+        headline = None if best is None else _best_answer(best, team, guard.of_teams)
+    return PageContent(
+        kind=guard.kind,
+        metric=holdout.metric,
+        better="higher" if holdout.greater_is_better else "lower",
+        n_samples=holdout.n_samples,
+        state="confirmed" if finalists else "halted" if guard.halted else "answering",
+        what_now=guard.what_now(),
+        headline=headline,
+        facts=_facts(guard, team, askers),
+        points=_last(log, whose, _points) if tells_scores else [],
+        best=None if best is None else json.loads(best.answer)["number"],
+        verdicts=[] if tells_scores else _last(log, whose, _verdicts),
+        tells_scores=tells_scores,
+        n_answers=guard.n_answered if team.is_owner else askers[team.name].n_answers,
+        askers=askers,
+        parameters=_parameters(guard.parameters),
+        guarantee=guard.guarantee,
+        finalists=finalists,
+    )
+
+
+# ---- on top --------------------------------------------------------------------------------------
+
+
+def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
+    fields = json.loads(best.answer)
+    value, low, high = (_float(fields[name]) for name in ("value", "low", "high"))
+    title = "Best so far"
+    if math.isfinite(low) and math.isfinite(high):
+        score, place = scored(value, low, high)
+        place = f"in the population {place}{_RESTS}"
+    else:
+        score, place = _score(value), "no interval is known"
+        if of_search_rows:
+            title = "Best score so far, on the search rows"
+            place = "no interval: finalists are confirmed at the end, on rows kept for it"
+    model = f"answer {fields['number']:,}"
+    if "key" in fields:
+        model = f"{shown_key(fields['key'])}, {model}"
+    if team.is_owner:
+        model += f", asked by {best.team}"
+    return Headline(title, score, place, f"{model}, {_when(best.second)} UTC")
+
+
+def _best_finalist(answer: ConfirmedAnswer) -> Headline:
+    score, place = scored(answer.value, answer.low, answer.high)
+    place = f"in the population {place}{_RESTS}"
+    return Headline("Best finalist, confirmed", score, place, answer.name)
+
+
+def _in_production(guard: Any) -> Headline | None:
+    number = guard.in_production
+    if number is None:
+        return None
+    what = f"candidate {number:,}" if number else "the baseline"
+    passes = f"{counted(guard.n_passes, 'pass', 'passes')} so far"
+    return Headline("In production", what, "Candidates are compared with it.", passes)
+
+
+# ---- what is left --------------------------------------------------------------------------------
+
+
+def _facts(guard: Any, team: Team, askers: dict[str, Asker]) -> list[Fact]:
+    facts = [Fact("Left", *guard.outlook()), Fact("Answers given", f"{guard.n_answered:,}")]
+    numbers = guard.owner_facts() if team.is_owner and not guard.halted else {}
+    if numbers.get("budget", 0.0) > 0:
+        complexity, budget = numbers["complexity"], numbers["budget"]
+        text = complexity_part(complexity, budget).removeprefix("complexity ")
+        facts.append(Fact("Complexity", text, max(0.0, 1.0 - complexity / budget)))
+    if guard.can_answer and team.a_day is not None:
+        left = max(team.a_day - askers[team.name].n_today, 0)
+        text = f"{left:,} of {counted(team.a_day, 'answer')}, until 00:00 UTC"
+        facts.append(Fact("Left to you today", text, left / team.a_day if team.a_day else 0.0))
+    if guard.can_answer and team.until is not None:
+        facts.append(Fact("Your queries end", f"{team.until:%Y-%m-%d, %H:%M %Z}"))
+    return facts
+
+
+def _parameters(parameters: dict[str, Any]) -> str:
+    shown = {
+        name: f"multiples of {value['step']}" if name == "release" and "step" in value else value
+        for name, value in parameters.items()
+        if value not in (None, []) and name not in ("n_samples", "space")
+    }
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())
+
+
+# ---- the last answers ----------------------------------------------------------------------------
+
+
+def _last(log: Log, team: str | None, read: Callable[[Served], list[_T]]) -> list[_T]:
+    """The last answers, from as few calls as have them: a call may have 20,000."""
+    blocks: list[list[_T]] = []
+    n_answers = 0
+    with contextlib.closing(log.last(team)) as calls:
+        for call in calls:
+            blocks.append(read(call))
+            n_answers += len(blocks[-1])
+            if n_answers >= _MOST_READ:
+                break
+    return [answer for block in reversed(blocks) for answer in block][-_MOST_READ:]
+
+
+def _verdicts(call: Served) -> list[dict[str, Any]]:
+    fields = json.loads(call.reply)
+    beside = {"team": call.team, "second": call.second}
+    return [one | beside for one in fields.get("verdicts", [fields])]
+
+
+def _points(call: Served) -> list[Point]:
+    columns = answers_in(json.loads(call.reply))
+    keys = columns.get("key") or [None] * len(columns["number"])
+    scores = (columns[name] for name in ("value", "low", "high"))
+    return [
+        Point(number, _float(value), _float(low), _float(high), call.team, call.second, key)
+        for number, value, low, high, key in zip(columns["number"], *scores, keys, strict=True)
+    ]
+
+
+def _float(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+# ---- the text ------------------------------------------------------------------------------------
 
 
 def page(team: Team, content: PageContent) -> str:
     """HTML of the page for a team or the owner."""
-    return "".join(
-        [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>Holdout of {content.n_samples:,} rows</title><style>{_STYLE}</style></head>"
-            "<body>",
-            _heading(team, content),
-            _facts(team, content),
-            _finalist_table(content),
-            _verdict_table(team, content) if content.verdicts else _figure(team, content),
-            _team_table(team, content),
-            _answer_table(team, content),
-            _footer(content),
-            "</body></html>",
-        ]
-    )
-
-
-def _heading(team: Team, content: PageContent) -> str:
-    state = '<span class="state">answering</span>'
-    if content.halted:
-        state = '<span class="state halted">halted</span>'
-    return (
-        f"<h1>Holdout of {content.n_samples:,} rows</h1>"
-        f'<p class="soft">{html.escape(content.kind)}, {html.escape(content.metric)}; seen as '
-        f"{html.escape(team.name)}</p><p>{state}</p>"
-    )
-
-
-def _facts(team: Team, content: PageContent) -> str:
-    facts = [("Answers given", f"{content.n_answered:,}", None), *content.left]
-    cards = []
-    for title, text, share in facts:
-        bar = ""
-        if share is not None:
-            bar = f'<div class="bar"><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i></div>'
-        cards.append(
-            f'<div class="fact"><span class="soft">{html.escape(title)}</span>'
-            f"<b>{html.escape(text)}</b>{bar}</div>"
-        )
-    return f'<div class="facts">{"".join(cards)}</div>'
-
-
-# ---- the picture -----------------------------------------------------------------------------
-
-
-def _figure(team: Team, content: PageContent) -> str:
-    whose = "Scores" if team.is_owner else "Your scores"
-    if not content.points:
-        return f'<h2>{whose}</h2><figure><p class="soft">Nothing was answered yet.</p></figure>'
-    colour_of = _colours(content)
-    legend = ""
-    if team.is_owner and len(content.askers) > 1:
-        legend = "".join(
-            f'<span class="team {colour_of(name)}"><span class="key"></span>'
-            f"{html.escape(name)}</span>"
-            for name in content.askers
-        )
-    pictures = "".join(
-        f'<div class="{kind}">{_picture(content.points[-most:], colour_of, width, height)}'
-        f"<p>{_caption(team, content, most)}</p></div>"
-        for kind, (width, height, most) in (("wide-only", _WIDE), ("narrow", _NARROW))
-    )
-    return f"<h2>{whose}</h2><figure>{pictures}<figcaption>{legend}</figcaption></figure>"
-
-
-def _caption(team: Team, content: PageContent, most: int) -> str:
-    n, whose = min(len(content.points), most), "" if team.is_owner else " of yours"
-    n_all = content.askers[team.name].n_answers if not team.is_owner else content.n_answered
-    which = f"Every answer{whose}" if n >= n_all else f"The last {counted(n, 'answer')}{whose}"
-    return f"{which}, with the interval of each."
-
-
-def _colours(content: PageContent) -> Callable[[str], str]:
-    places = {name: place for place, name in enumerate(content.askers)}
-    return lambda name: f"t{place}" if (place := places.get(name, 99)) < _COLOURS else "tx"
-
-
-def _picture(points: list[Point], colour_of: Callable[[str], str], width: int, height: int) -> str:
-    """A scatter plot of scores against the numbers of the answers."""
-    ends = [end for point in points for end in (point.value, point.low, point.high)]
-    ends = [end for end in ends if math.isfinite(end)]
-    least, largest = min(ends), max(ends)
-    room = 0.06 * (largest - least) or 0.01
-    least, largest = least - room, largest + room
-    first, last = points[0].number, points[-1].number
-
-    def x(number: float) -> float:
-        share = 0.5 if last == first else (number - first) / (last - first)
-        return _LEFT + 8 + share * (width - _LEFT - _RIGHT - 16)
-
-    def y(value: float) -> float:
-        return _TOP + (largest - value) / (largest - least) * (height - _TOP - _BOTTOM)
-
-    parts = []
-    values, digits = _ticks(least, largest)
-    for value in values:
-        at = f"{y(value):.1f}"
-        parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{at}" y2="{at}"/>'
-            f'<text x="{_LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">'
-            f"{value:.{digits}f}</text>"
-        )
-    for number in sorted({first, (first + last) // 2, last}):
-        parts.append(
-            f'<text x="{x(number):.1f}" y="{height - 8}" text-anchor="middle">{number:,}</text>'
-        )
-    radius = 3 if len(points) < 100 else 2
-    for point in points:
-        parts.append(_mark(point, colour_of(point.team), x(point.number), y, radius))
-    title = f"{counted(len(points), 'score')} with intervals, from {least:.3f} to {largest:.3f}"
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def _mark(point: Point, colour: str, x: float, y: Callable[[float], float], radius: int) -> str:
-    interval = ""
-    if math.isfinite(point.low) and math.isfinite(point.high):
-        interval = (
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y(point.low):.1f}" y2="{y(point.high):.1f}"/>'
-        )
-    return (
-        f'<g class="mark {colour}"><title>{html.escape(_tooltip(point))}</title>{interval}'
-        f'<circle cx="{x:.1f}" cy="{y(point.value):.1f}" r="{radius}"/></g>'
-    )
-
-
-def _tooltip(point: Point) -> str:
-    text = f"{point.number:,}: {point.value:.4f}"
-    if math.isfinite(point.low) and math.isfinite(point.high):
-        text += f", between {point.low:.4f} and {point.high:.4f}"
-    return f"{text} ({point.team})"
-
-
-def _ticks(least: float, largest: float) -> tuple[list[float], int]:
-    """Three to seven round values in a range, and their digits."""
-    rough = (largest - least) / 6
-    power = math.floor(math.log10(rough))
-    step = next(one for one in (1, 2, 5, 10) if one * 10.0**power >= rough) * 10.0**power
-    first = math.ceil(least / step)
-    values = takewhile(lambda value: value <= largest, (n * step for n in count(first)))
-    return list(values), max(0, -math.floor(math.log10(step) + 1e-9))
-
-
-# ---- tables ------------------------------------------------------------------------------------
-
-
-def _finalist_table(content: PageContent) -> str:
-    """The private board of a competition that has ended, the best on top."""
-    if not content.finalists:
-        return ""
-    rows = [
-        [
-            html.escape(one.name),
-            *map(_score, (one.value, one.low, one.high)),
-            "&ndash;" if one.search_value is None else _score(one.search_value),
-        ]
-        for one in content.finalists
+    pictures = [
+        Picture.of(kind, content.points[-most:], width, height)
+        for kind, (width, height, most) in _PICTURES.items()
+        if content.points
     ]
-    names = ["Finalist", "Confirmed", "Low", "High", "Score before"]
-    return f"<h2>Finalists, on rows kept for the end</h2>{_html_table(names, rows, (1, 2, 3, 4))}"
+    places = {name: place for place, name in enumerate(content.askers)}
+    colours = {name: place if place < _COLOURS else "x" for name, place in places.items()}
+    return _TEMPLATE.render(
+        content._asdict(),
+        team=team,
+        pictures=pictures,
+        colours=colours,
+        last_points=content.points[: -_LAST - 1 : -1],
+        last_verdicts=content.verdicts[: -_LAST - 1 : -1],
+        has_keys=any(point.key is not None for point in content.points),
+        has_limits=any(point.has_limits for point in content.points),
+    )
 
 
-def _team_table(team: Team, content: PageContent) -> str:
-    if not content.askers:
-        return ""
-    colour_of = _colours(content)
-    rows = [
-        [
-            f'<span class="{colour_of(name)}"><span class="key"></span>{html.escape(name)}</span>',
-            f"{asker.n_calls:,}", f"{asker.n_answers:,}", f"{asker.n_today:,}",
-        ]
-        for name, asker in content.askers.items()
-    ]  # fmt: skip
-    head = "Who asked how often" if team.is_owner else "How often you asked"
-    names = ["Team", "Calls", "Answers", "Today (UTC)"]
-    return f"<h2>{head}</h2>{_html_table(names, rows, numbers=(1, 2, 3))}"
-
-
-def _answer_table(team: Team, content: PageContent) -> str:
-    if not content.points:
-        return ""
-    keyed = any(point.key is not None for point in content.points)
-    names = ["Number", "Score", "Low", "High", *["Team"] * team.is_owner, "When (UTC)"]
-    names += ["Model"] * keyed
-    rows = []
-    for point in reversed(content.points[-_LAST:]):
-        row = [f"{point.number:,}"]
-        row += [_score(value) for value in (point.value, point.low, point.high)]
-        row += [html.escape(point.team)] * team.is_owner
-        row.append(_when(point.second))
-        if keyed:
-            row.append(html.escape(shown_key(point.key)))
-        rows.append(row)
-    last = f"The last {counted(len(rows), 'answer')}"
-    return f"<h2>{last}</h2>{_html_table(names, rows, numbers=(0, 1, 2, 3))}"
-
-
-def _verdict_table(team: Team, content: PageContent) -> str:
-    names = ["Candidate", "Verdict", "Compared with", *["Team"] * team.is_owner, "When (UTC)"]
-    rows = []
-    for verdict in reversed(content.verdicts[-_LAST:]):
-        other = {None: "&ndash;", 0: "the baseline"}.get(verdict.compared_with)
-        row = [f"{verdict.number:,}", html.escape(verdict.verdict)]
-        row.append(other or f"candidate {verdict.compared_with:,}")
-        row += [html.escape(verdict.team)] * team.is_owner
-        row.append(_when(verdict.second))
-        rows.append(row)
-    head = "Verdicts" if team.is_owner else "Your verdicts"
-    return f"<h2>{head}</h2>{_html_table(names, rows, numbers=(0,))}"
+def _score(value: float | None, side: int = 0) -> str:
+    """A number for people; a limit is rounded outward: -1 down, 1 up."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    digits = 4 if abs(value) < 10 else 2
+    return outward(value, side, digits) if side else shown(value, digits)
 
 
 def _when(second: int) -> str:
     return time.strftime("%b %d, %H:%M:%S", time.gmtime(second))
 
 
-def _score(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "&ndash;"
-
-
-def _html_table(names: Sequence[str], rows: list[list[str]], numbers: tuple[int, ...]) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        kinds = ["n" if place in numbers else "" for place in range(len(cells))]
-        if names[-1] == "Model" and tag == "td":
-            kinds[-1] = "wide"
-        return "".join(
-            f'<{tag} class="{kind}">{cell}</{tag}>' for cell, kind in zip(cells, kinds, strict=True)
-        )
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return (
-        f'<div class="scroll"><table><thead><tr>{line(names, "th")}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("radabound_fast.service"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    made.filters |= {
+        "score": _score, "when": _when, "key": shown_key, "counted": counted,
+        "number": "{:,}".format, "pixels": "{:.1f}".format,
+    }  # fmt: skip
+    return made
 
 
-def _footer(content: PageContent) -> str:
-    parameters = ", ".join(
-        f"{name} = {value}"
-        for name, value in content.parameters.items()
-        if value is not None and name not in ("n_samples", "space")
-    )
-    return (
-        f"<h2>What holds</h2><p>{html.escape(content.guarantee)}</p>"
-        f'<p class="soft">{html.escape(parameters)}</p>'
-    )
+_TEMPLATE = _environment().get_template("page.html")

@@ -17,6 +17,7 @@ from radabound_fast.guards.declared.digest import STEP_ANSWERS, Digest
 from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.service.state import report_fields
 from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import answers_in
 from radabound_fast.store.record import Query
 from radabound_fast.store.served import Log
 
@@ -41,21 +42,19 @@ class _TeamDigest(Digest):
         queries: list[Query] = []
         ranks: list[float] = []
         for _, reply in calls:
-            fields = json.loads(reply)
-            if "keys" not in fields:
-                fields = {f"{name}s": [value] for name, value in fields.items()}
-            space, limits = self._search.space, fields["highs"]
+            answers = answers_in(json.loads(reply))
+            space, limits = self._search.space, answers["high"]
             if self._search.greater_is_better:
-                limits = [-low for low in fields["lows"]]
-            codes = [space.find(key)[0] for key in fields["keys"]]
-            queries += zip(codes, fields["reruns"], strict=True)
+                limits = [-low for low in answers["low"]]
+            codes = [space.find(key)[0] for key in answers["key"]]
+            queries += zip(codes, answers["rerun"], strict=True)
             ranks += limits
         if calls:
             self._row, _ = calls[-1]
             rows = self._new(np.array([hash(query) for query in queries], np.int64))
             if rows:
                 self.add([queries[row] for row in rows], np.array(ranks)[rows])
-        return bool(calls)
+        return len(queries) >= STEP_ANSWERS
 
     def _new(self, hashes: NDArray[np.int64]) -> list[int]:
         """The rows whose hashes did not come before, in order."""

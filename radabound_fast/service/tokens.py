@@ -44,7 +44,7 @@ class Team(NamedTuple):
 
     name: str
     a_day: int | None = None  # answers; None: no limit
-    until: datetime | None = None  # when queries end
+    until: datetime | None = None  # when queries end; with a zone
     part: Part | None = None  # of a declared space; None: all of it
 
     @property
@@ -89,8 +89,9 @@ class Tokens:
                     digests.append(_parse_line(words))
             except ValueError as error:
                 raise ValueError(f"{name}: line {number}: {error}") from None
-        self._digests, self.together = digests, together[-1]
-        self.teams = [team for _, team in digests]
+        self.together = together[-1]
+        self._digests = [(digest, _until(team, self.together)) for digest, team in digests]
+        self.teams = [team for _, team in self._digests]
         for distinct, what in (
             ({digest for digest, _ in digests}, "token"),
             ({team.name for team in self.teams}, "name"),
@@ -193,6 +194,12 @@ def _team(name: str, limits: list[str]) -> Team:
                 "a limit must be a whole number of answers a day, until= or (of a team) keys="
             )
     return team
+
+
+def _until(team: Team, together: Team) -> Team:
+    """A team whose queries end when those of all do, if not before; the owner's do not."""
+    ends = [one.until for one in (team, together) if one.until is not None]
+    return team._replace(until=min(ends)) if ends and not team.is_owner else team
 
 
 def _time(text: str) -> datetime:

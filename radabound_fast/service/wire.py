@@ -29,6 +29,9 @@ import numpy as np
 FORMS = ("bits", "codes", "npy")
 # what the line may have beside the form, in `query` and in `query_many`
 _ROW_FIELDS, _BLOCK_FIELDS = ("guess", "key", "rerun", "finalist"), ("guesses", "keys", "reruns")
+# of the answers in a reply with scores, as lists by the plural where there are several
+_ANSWER_FIELDS = ("value", "low", "high", "half_width", "number", "key", "rerun",
+                  "gain", "gain_low", "gain_high")  # fmt: skip
 MEDIA_TYPE = "application/octet-stream"
 # characters that a header transports unchanged
 VISIBLE_ASCII = re.compile("[!-~]+")
@@ -71,6 +74,13 @@ def unpack_body(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
             f"form must be one of {', '.join(FORMS)}, got {str(head.get('form'))[:50]!r}"
         )
     return head, memoryview(body)[end + 1 :]
+
+
+def answers_in(fields: dict[str, Any]) -> dict[str, list[Any]]:
+    """The fields of each answer in a reply with scores, by name: "number", "value", "key"."""
+    if "values" in fields:
+        return {name: fields[f"{name}s"] for name in _ANSWER_FIELDS if f"{name}s" in fields}
+    return {name: [value] for name, value in fields.items()}
 
 
 def code_dtype(n_classes: int) -> str:

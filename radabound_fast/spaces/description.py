@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from radabound_fast.spaces.choice import Choice
@@ -14,6 +15,17 @@ from radabound_fast.spaces.product import Product
 from radabound_fast.spaces.space import ORDER, Space
 from radabound_fast.spaces.values import values_from
 
+_MADE_FROM: dict[str, Callable[..., Space]] = {
+    "Choice": lambda name, values: Choice(values_from(values), name=name),
+    "Grid": lambda grids: Grid([_grid_from(grid) for grid in grids]),
+    "InOrder": lambda items: InOrder(None if items is None else values_from(items)),
+    "Improvements": Improvements,
+    "Product": lambda spaces: Product(*map(from_description, spaces)),
+    "Subset": lambda members, size: Subset(values_from(members), size),
+    "NamedKeys": NamedKeys,
+    "Ensemble": lambda space, n_picks: Ensemble(from_description(space), n_picks),
+}
+
 
 def from_description(description: dict[str, Any]) -> Space:
     """The space whose `Space.describe` returned this description.
@@ -22,23 +34,9 @@ def from_description(description: dict[str, Any]) -> Space:
     """
     fields = dict(description)
     kind = fields.pop("kind")
-    if kind == "Choice":
-        return Choice(values_from(fields["values"]), name=fields["name"])
-    if kind == "Grid":
-        return Grid([_grid_from(grid) for grid in fields["grids"]])
-    if kind == "InOrder":
-        return InOrder(None if fields["items"] is None else values_from(fields["items"]))
-    if kind == "Improvements":
-        return Improvements(fields["n_levels"])
-    if kind == "Product":
-        return Product(*map(from_description, fields["spaces"]))
-    if kind == "Subset":
-        return Subset(values_from(fields["members"]), fields["size"])
-    if kind == "NamedKeys":
-        return NamedKeys(fields["size"])
-    if kind == "Ensemble":
-        return Ensemble(from_description(fields["space"]), fields["n_picks"])
-    raise ValueError(f"space must be passed again, since only its own code can make a {kind}")
+    if kind not in _MADE_FROM:
+        raise ValueError(f"space must be passed again, since only its own code can make a {kind}")
+    return _MADE_FROM[kind](**fields)
 
 
 def _grid_from(description: dict[str, Any]) -> dict[str, Any]:

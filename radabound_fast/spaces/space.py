@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from radabound_fast.spaces.product import Product
 
 # in a description: names in the order in which they were declared, which is no part of a space
 ORDER = "declared_order"
@@ -110,13 +107,13 @@ class Space(ABC):
             return False
         return True
 
-    def __mul__(self, other: Any) -> Product:
+    def __mul__(self, other: Any) -> Space:
         """The product space: a key is a tuple with one key of each."""
         from radabound_fast.spaces.product import Product
 
         return Product(self, other)
 
-    def __rmul__(self, other: Any) -> Product:
+    def __rmul__(self, other: Any) -> Space:
         from radabound_fast.spaces.product import Product
 
         return Product(other, self)

@@ -61,6 +61,8 @@ LOG_TABLES = (
     "CREATE INDEX served_by_team ON served (team)",
     "CREATE TABLE served_by_day (team TEXT NOT NULL, day INTEGER NOT NULL, "
     "n_calls INTEGER NOT NULL, n_answers INTEGER NOT NULL, PRIMARY KEY (team, day)) WITHOUT ROWID",
+    "CREATE TABLE served_best (team TEXT PRIMARY KEY, rank REAL NOT NULL, "
+    "second INTEGER NOT NULL, answer TEXT NOT NULL) WITHOUT ROWID",
 )
 WITHOUT_LOG, WITH_LOG = 1, 2
 

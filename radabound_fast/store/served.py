@@ -12,27 +12,17 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from radabound_fast.store.folder import why_not_written
+
+if TYPE_CHECKING:
+    from radabound_fast.store.ledger import Ledger
+    from radabound_fast.store.record import Record
 
 T = TypeVar("T")
 
 SECONDS_A_DAY = 86400
-
-
-class Database(Protocol):
-    """What `Ledger` and `SearchRecord` have in common."""
-
-    path: str
-
-    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T: ...
-
-    def look(self, work: Callable[[sqlite3.Connection], T]) -> T: ...
-
-    def add_log_tables(self) -> None: ...
-
-    def checkpoint(self) -> None: ...
 
 
 class Served(NamedTuple):
@@ -44,6 +34,15 @@ class Served(NamedTuple):
     second: int  # since 1970
     n_answers: int
     reply: str
+
+
+class Best(NamedTuple):
+    """The best answer of a team; less is better for `rank`."""
+
+    team: str
+    rank: float
+    second: int  # since 1970
+    answer: str
 
 
 class Asker(NamedTuple):
@@ -82,8 +81,8 @@ class Log:
         ).fetchone()
         return int(found[0] or 0)
 
-    def add(self, calls: list[Served]) -> None:
-        """Store calls, and count them."""
+    def add(self, calls: list[Served], best: list[Best]) -> None:
+        """Store calls, and count them; of each team the best answer, unless it has a better one."""
         self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)
         n_calls: Counter[tuple[str, int]] = Counter()
         n_answers: Counter[tuple[str, int]] = Counter()
@@ -96,6 +95,20 @@ class Log:
             "n_calls = n_calls + excluded.n_calls, n_answers = n_answers + excluded.n_answers",
             [(*team_and_day, n, n_answers[team_and_day]) for team_and_day, n in n_calls.items()],
         )
+
+        self._database.executemany(
+            "INSERT INTO served_best VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = "
+            "excluded.rank, second = excluded.second, answer = excluded.answer "
+            "WHERE excluded.rank < rank",
+            best,
+        )
+
+    def best(self, team: str | None = None) -> Best | None:
+        """Return the best answer of a team, or of all; None before the first."""
+        where, values = ("", ()) if team is None else ("WHERE team = ?", (team,))
+        query = f"SELECT * FROM served_best {where} ORDER BY rank, second LIMIT 1"
+        found = self._database.execute(query, values).fetchone()
+        return None if found is None else Best._make(found)
 
     def last(self, team: str | None = None) -> Generator[Served, None, None]:
         """Yield calls, of a team or of all, the last one first."""
@@ -129,7 +142,7 @@ class Log:
 class ServedDatabase:
     """The database of a guard or a search, with a log beside it, which is added if it has none."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Ledger | Record) -> None:
         database.add_log_tables()
         self._database = database
 

@@ -57,6 +57,11 @@ def table_of(name):
         return list(csv.DictReader(file))
 
 
+def test_threads_change_nothing(run):
+    outcomes = [run(*PREDICTIONS, "--json", "--threads", threads) for threads in (1, 3)]
+    assert outcomes[0] == outcomes[1] and outcomes[0][0] == 0
+
+
 def test_the_sentence_is_that_of_a_report(run):
     holdout, answers = asked()
     code, out, err = run(*PREDICTIONS)
@@ -271,7 +276,7 @@ GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELT
         ([*PREDICTIONS, "--epsilon", 0.1], "--epsilon is for a guard, which halts"),
         ([*PREDICTIONS, "--bound", "mclt"], "--bound is for a guard, which halts"),
         ([*PREDICTIONS, "--n-vectors", 32], "--n-vectors is for a guard, which halts"),
-        ([*PREDICTIONS, "--threads", 1], "--threads is for a guard, which halts"),
+        ([*PREDICTIONS, "--threads", 0], "threads must be at least 1, got 0"),
         ([*PREDICTIONS, "--metric", "r2"], "metric must be one of 'error', "),
         ([*PREDICTIONS, "--metric", "roc_auc", "--packed"], "packed rows are of classes"),
         ([*PREDICTIONS, "--metric", "f1", "--pos-label", "x"], "--pos-label must be a number"),

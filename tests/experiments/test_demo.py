@@ -5,6 +5,7 @@ import math
 import shlex
 import subprocess
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,6 +187,22 @@ def test_the_table_gives_medians_ranges_and_failures():
         "guard halted at score, % interval, +- % true error, % broken",
         "mclt 1 (1-1), 1 never 25.0 (25.0-25.0) 10.0 (10.0-10.0) 25.0 (25.0-25.0) 1 of 2",
     ]
+    last = demo.table([first, first]).split("\n")[-1]
+    assert last.split() == ["mclt", "1", "(1-1)", "-", "-", "-", "0", "of", "2"]
+
+
+def test_a_guess_after_an_answer_outside_0_and_1_is_inside():
+    class Guard:
+        guesses = []
+
+        def query(self, predicted, guess):
+            self.guesses.append(guess)
+            value = (-0.01, 1.2, 0.3)[len(self.guesses) - 1]
+            return SimpleNamespace(value=value, low=0.0, high=1.0)
+
+    search = demo.Search(np.zeros((3, 4), np.uint8), [], [None] * 3, *[np.zeros(3)] * 3)
+    values, lows, highs = demo._guessed(Guard(), search)
+    assert Guard.guesses == [0.25, 0.0, 1.0] and values.tolist() == [-0.01, 1.2, 0.3]
 
 
 @pytest.mark.thorough

@@ -1,7 +1,9 @@
 """The experiments on synthetic data: what they simulate, count, and keep."""
 
 import math
+from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ missing = [
 if missing:
     pytest.skip(f"the extra [reproduce] is not installed: {missing}", allow_module_level=True)
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound  # noqa: E402  # noqa: E402
+from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound  # noqa: E402
 from radabound_fast.experiments import (  # noqa: E402
     attack,
     greedy,
@@ -22,6 +24,7 @@ from radabound_fast.experiments import (  # noqa: E402
     searches,
     section5,
 )
+from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
 
 SIGNAL = greedy.Model(variance=2, bias=0.5)
 NOISE = greedy.Model(variance=1, bias=0.0)
@@ -138,6 +141,12 @@ def test_a_replay_counts_the_answers_of_a_guard_asked_one_by_one():
     assert len(rows) == 10
 
 
+def test_sizes_are_those_of_section_v():
+    assert (greedy.N_SAMPLES, greedy.N_FEATURES, greedy.N_SIGNAL) == (4000, 500, 50)
+    assert (attack.N_SAMPLES, attack.N_VECTORS, section5.N_VECTORS) == (4000, 32, 32)
+    assert attack.EPSILONS == (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
+
+
 def test_each_panel_has_at_least_five_epsilons():
     for figure in section5.FIGURES.values():
         assert list(figure.epsilons) == ["bernstein", "mclt"]
@@ -145,17 +154,18 @@ def test_each_panel_has_at_least_five_epsilons():
 
 
 def test_a_run_that_never_halts_counts_as_1000_and_a_share_above_delta_is_flagged():
-    answered, off = [9, 99, 1001, 1001], [0, 1, 1, 1]
+    answered, off = [9, 99, 1001, 1001, 500], [0, 1, 1, 1, 0]
     rows = [
         {"figure": 1, "bound": "mclt", "epsilon": 0.05, "answered": n, "off": flag}
         for n, flag in zip(answered, off, strict=True)
     ]
     (line,) = section5.summary(1, rows)
-    assert line["halt_mean"] == (10 + 100 + 1000 + 1000) / 4
-    assert (line["halt_lower_quartile"], line["halt_median"]) == (10, 100)
-    assert (line["never_halted"], line["off"], line["passes_delta"]) == (2, 0.75, "yes")
-    # Clopper and Pearson for 3 of 4
-    assert (line["off_low"], line["off_high"]) == (0.1941, 0.9937)
+    assert line["halt_mean"] == round((10 + 100 + 1000 + 1000 + 501) / 5, 1)
+    quartiles = [line[f"halt_{name}"] for name in ("lower_quartile", "median", "upper_quartile")]
+    assert quartiles == [100, 501, 1000]
+    assert (line["never_halted"], line["off"], line["passes_delta"]) == (2, 0.6, "yes")
+    # Clopper and Pearson for 3 of 5
+    assert (line["off_low"], line["off_high"]) == (0.1466, 0.9473)
 
 
 def test_an_error_of_epsilon_exactly_is_not_off():
@@ -194,6 +204,7 @@ def test_every_bound_and_mechanism_is_attacked_with_every_k(short_attack):
         assert all((row["answered"] == row["k"] + 1) == row["vote_answered"] for row in runs)
 
 
+@pytest.mark.thorough
 def test_the_vote_of_100_breaks_the_bound_for_queries_fixed_in_advance(short_attack):
     # 5 of 5 runs; the vote's mean error is .08 with s.d. .008, so one within .05 has chance 2e-4
     for repeat in range(5):
@@ -216,6 +227,71 @@ def test_an_attack_that_is_halted_early_is_the_same_for_every_larger_k():
     runs = attack._for_each_k(attack_of)
     assert [len(run.answers) for run in runs] == [min(k + 1, 150) for k in attack.N_CLASSIFIERS]
     assert asked == [3200, 100, 50, 20, 10]
+
+
+class Mechanism:
+    """Answers 1/2 to every query; of those one by one each second passes."""
+
+    tolerance, epsilon, needs = 0.2, 0.05, "guess"
+
+    def __init__(self, half_widths):
+        self.half_widths, self.guesses = list(half_widths), []
+
+    def query_many(self, losses, guesses):
+        widths = [self.half_widths.pop(0) for _ in losses]
+        halves = np.full(len(losses), 0.5)
+        return SimpleNamespace(values=halves, half_widths=np.array(widths), halted=False)
+
+    def query(self, losses, guess=None):
+        self.guesses.append(guess)
+        passed = len(self.guesses) % 2 == 1
+        return SimpleNamespace(value=0.5, half_width=self.half_widths.pop(0), passed=passed)
+
+
+@pytest.fixture
+def voters(monkeypatch):
+    """Eight classifiers, whose votes are noted by their weights."""
+    monkeypatch.setattr(attack, "N_CLASSIFIERS", (8,))
+    classifiers = attack.Classifiers(np.random.default_rng(3))
+    classifiers.weights, vote = [], classifiers.vote
+    monkeypatch.setattr(
+        classifiers, "vote", lambda weights: classifiers.weights.append(weights) or vote(weights)
+    )
+    return classifiers
+
+
+def test_a_run_is_as_wide_as_its_widest_answer(voters):
+    for widths, widest in (([0.1] * 7 + [0.3, 0.2], 0.3), ([0.1] * 8 + [0.4], 0.4)):
+        run = attack._with_guesses(voters, partial(Mechanism, widths), np.full(9, 0.5), 8)
+        assert (run.half_width, len(run.answers)) == (widest, 9)
+    rows = [
+        {"mechanism": "x", "epsilon": 0.1, "k": 8, "half_width": width, "off": off}
+        | {"answered": 9, "vote_answered": 1, "broken": 0}
+        for width, off in ((0.1, 1), (0.3, 0))
+    ]
+    (line,) = attack.summary(rows)
+    assert (line["half_width"], line["off"], line["broken"]) == (0.3, 0.5, 0.0)
+
+
+def test_a_vote_gives_no_weight_to_answers_that_say_nothing_of_their_classifier(voters):
+    guesses = np.append(voters.means, 0.5)
+    guesses[::2] += 0.2  # which the holdout shows to be wrong
+    noiseless = {"threshold": 0.05, "noise": 1e-9, "budget": 99, "seed": 1}
+    attack._with_guesses(voters, partial(Thresholdout, 4000, **noiseless), guesses, 8)
+    expected = 0.5 - voters.means
+    expected[1::2] = 0.0
+    assert voters.weights.pop() == pytest.approx(expected, abs=1e-6)
+    attack._with_ladder(voters, 8)
+    updated = Ladder(4000, 0.01, delta=0.1).query_many(voters.losses).updated
+    assert_array_equal(voters.weights.pop(), updated)
+    assert 0 < updated.sum() < 8
+
+
+def test_the_attackers_guesses_are_near_the_rim_and_a_failed_one_counts_for_its_classifier(voters):
+    check = Mechanism([0.05] * 9)
+    attack._with_attackers_guesses(voters, lambda: check, 8)
+    assert check.guesses == [0.7 - 1.0 / math.sqrt(4000)] * 8 + [0.5 - 1.01 * 0.05]
+    assert_array_equal(voters.weights.pop(), [-1.0, 1.0] * 4)
 
 
 # ---- searches ------------------------------------------------------------------------------
@@ -283,12 +359,64 @@ def test_all_guards_and_mechanisms_answer_the_same_search():
     assert cells["bernstein", 0.2][0]["told"] == unguarded["told"]
 
 
+class Worse(Walk):
+    """All candidates look alike, and all but the first are bad."""
+
+    def change(self, best, rng):
+        return 1
+
+    def question(self, candidate):
+        losses = np.arange(searches.N_SAMPLES) < 400
+        return searches.Question(losses, 0.1, 0.9 if candidate else 0.1)
+
+
+def test_a_ladder_is_judged_by_the_best_truth_so_far_and_others_by_each():
+    rows = results.grouped(searches.against_all(Worse(), (0.2,), 4, seed=1), "mechanism")
+    off = {name: row["off"] for (name,), (row,) in rows.items()}
+    assert off.pop("Ladder, step .01") == 0 and set(off.values()) == {1}
+
+
+def test_a_listener_knows_the_widest_answer_and_brings_a_guess_where_one_is_needed():
+    question = searches.Question(np.zeros(4, bool), 0.4, 0.5)
+    for needs, guess in (("guess", 0.4), (None, None)):
+        listener = searches._Listener(mechanism := Mechanism([0.1, 0.3, 0.2]))
+        mechanism.needs = needs
+        assert [listener.ask(question) for _ in range(3)] == [0.5] * 3
+        assert listener.half_width == 0.3 and mechanism.guesses == [guess] * 3
+
+
+def test_a_summary_has_medians_and_extremes_in_percent():
+    shared = {"data": "d", "epsilon": 0.1, "mechanism": "m", "halted": 1}
+    rows = [
+        shared | {"answered": n, "half_width": width, "told": told, "truth": truth, "off": off}
+        for n, width, told, truth, off in (
+            (9, 0.1, 0.2, 0.25, 0), (5, 0.3, 0.1, 0.3, 1), (7, 0.2, 0.3, 0.31, 1),
+            (0, 0.0, math.nan, math.nan, 0),
+        )
+    ]  # fmt: skip
+    (line,) = searches.summary(rows)
+    assert (line["runs"], line["halted"], line["answered_median"]) == (4, 4, 6)
+    assert (line["told"], line["truth"], line["half_width"]) == (20.0, 30.0, 0.3)
+    assert (line["gap"], line["gap_least"], line["gap_largest"]) == (5.0, 1.0, 20.0)
+    assert line["off"] == 0.5
+
+
 # ---- Section VI ----------------------------------------------------------------------------
 
 
 def test_thresholdout_needs_what_section_vi_prints():
     (row,) = (row for row in sample_sizes.table() if row["k"] == 10)
     assert row["thresholdout_printed_B_1"] == row["thresholdout_theorem_B_1"] == 3_681_156
+
+
+def test_new_samples_for_each_of_k_queries_are_k_holdouts_by_hoeffding_at_delta_over_k():
+    size = sample_sizes.needed(100, 0.05)["sample_splitting"]
+    assert size == pytest.approx(100 * math.log(2 * 100 / 0.1) / (2 * 0.05**2))
+    # and guesses of which one fails need t(t+1), 2 * 3 for its number, 100 places, and 4 for it
+    nats = math.log(2 / 0.1) + math.log(100 * 101 * 2 * 3 * 99 * 4)
+    assert sample_sizes.needed(100, 0.05)["guess_and_check_1_fails"] == pytest.approx(
+        nats / (2 * 0.045**2)
+    )
 
 
 def test_guess_and_check_answers_k_queries_at_the_size_it_needs_and_not_below():

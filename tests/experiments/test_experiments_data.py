@@ -82,3 +82,7 @@ def test_the_hill_climb_starts_at_a_plain_tree_and_moves_up_to_three_thresholds(
     assert question.truth == np.mean(tree.predict(fresh.features) != fresh.late)
     moved = problem.change(problem.first(), np.random.default_rng(0))
     assert 1 <= np.count_nonzero(moved != problem.first()) <= 3
+    # a threshold stays from .05 to .95, from wherever it moves
+    for extreme in (0.05, 0.95):
+        changed = problem.change(np.full_like(moved, extreme), np.random.default_rng(0))
+        assert changed.min() >= 0.05 and changed.max() <= 0.95

@@ -39,6 +39,7 @@ def test_finished_cells_are_read_and_not_run_again(tmp_path):
     rows = run(4)
     assert log.read_text().split() == ["0", "1", "2", "3"]
     assert rows == {"quarters": [{"number": k, "share": k / 4, "name": "a, b"} for k in range(4)]}
+    assert [type(value) for value in rows["quarters"][1].values()] == [int, float, str]
 
 
 def test_a_cell_that_is_cut_short_leaves_nothing(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import HoldoutExhausted
+from radabound_fast.bounds import thresholdout_sample_size
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 
@@ -91,3 +92,14 @@ def test_a_bad_parameter_is_named(arguments, error, message):
     good = {"threshold": 0.1, "noise": 0.01, "budget": 5}
     with pytest.raises(error, match=f"{message} must be"):
         Thresholdout(100, **good | arguments)
+
+
+def test_the_guarantee_names_the_size_that_the_theorem_needs_at_its_easiest():
+    # T = 3 epsilon / 4, as many queries as answers of the holdout, delta near 1
+    holdout = Thresholdout(4000, threshold=0.03, noise=0.001, budget=10, seed=1)
+    needed = thresholdout_sample_size(10, 10, 0.04, 1 - 2**-53)
+    assert f"needs more than {needed:.3g} samples" in holdout.guarantee
+    assert (
+        "half_width is nan: whether"
+        in Thresholdout(int(needed) + 1, threshold=0.03, noise=0.001, budget=10, seed=1).guarantee
+    )

@@ -12,7 +12,7 @@ from damage import damaged
 from draw import REFUSALS, Draw, array_like, in_units, plain_rows, shape_of
 from query_fuzz import Twin, packed_like, plain_bits
 
-from radabound_fast import HoldoutExhausted, PackedLosses, RadaBound
+from radabound_fast import DeclaredSearch, HoldoutExhausted, PackedLosses, RadaBound
 from radabound_fast.rows.partial import Partial
 
 N_DIGEST = 32
@@ -84,9 +84,14 @@ def its_bytes_were_changed(draw):
     guard = RadaBound(130, epsilon=0.9, delta=0.5, bound="mclt", n_vectors=3, seed=1)
     losses = draw.seeded().random((draw.integer(0, 5), 130)) < 0.3
     width = draw.choice([130, 64])
-    task = guard.task()
-    whole = task.reduce(losses[:, :width] * draw.choice([1, 0.5])).to_bytes()
-    blob = damaged(draw, whole, [task.reduce(losses[:, 64:], start=64).to_bytes()])
+    task, keys = guard.task(), {}
+    if draw.one_in(2):
+        search = DeclaredSearch(130, draw.choice([99, 2**70]), delta=0.5)
+        task, keys = search.task(), {"keys": range(len(losses))}
+    elif draw.one_in(2):
+        keys = {"ids": range(len(losses))}
+    whole = task.reduce(losses[:, :width] * draw.choice([1, 0.5]), **keys).to_bytes()
+    blob = damaged(draw, whole, [task.reduce(losses[:, 64:], start=64, **keys).to_bytes()])
     if blob != whole and blob[-N_DIGEST:] == hashlib.sha256(blob[:-N_DIGEST]).digest():
         return  # what it was damaged to is whole
     try:

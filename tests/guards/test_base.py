@@ -31,6 +31,7 @@ def test_it_is_a_guard_of_its_public_class(name, guard):
     assert repr(guard).startswith(f"{public}(Losses({M}), ")
     assert guard.needs in ("key", "guess", None) and guard.n_samples == M
     assert not guard.halted and guard.can_answer and guard.n_answered == 0
+    assert guard.what_now() == ""
 
 
 def test_its_parameters_are_json_and_hold_no_seed(guard):
@@ -87,6 +88,7 @@ def test_a_halted_guard_has_nothing_left_and_says_so(halting):
     assert guard.halted and not guard.can_answer
     assert guard.n_left() == guard.n_left_public() == 0
     assert guard.outlook() == ("nothing: the next query is withheld, and so is every later one", 0)
+    assert guard.what_now().startswith("Report the best answer with its interval")
 
 
 @pytest.mark.parametrize(

@@ -121,34 +121,6 @@ def test_the_file_holds_no_label_and_no_value_that_waits(path):
     assert (os.stat(path).st_mode & 0o777) == 0o600 or sys.platform == "win32"
 
 
-@pytest.mark.parametrize(
-    ("judged", "options", "said"),
-    [
-        (1 - Y, {}, "was made for another holdout"),
-        (Y, {"delta": 0.2}, "delta must be 0.1, with which .* was made, got 0.2"),
-        (Y, {"delta": 0.1, "n_batches": None}, "n_batches must be 1, with which"),
-        (Y, {"delta": 0.1, "confirm_share": 0.3}, "confirm_share must be 0.5, with which"),
-        (Y, {"delta": 0.1, "seed": 9}, "seed must be that"),
-        (Y, {"delta": 0.1, "rows": np.arange(M) < 100}, "(seed|rows) must be that"),
-        (Y, {"delta": 0.1, "stratify": True}, "stratify must be False, with which"),
-        (Y, {"delta": 0.1, "pairs": True}, "pairs must be False, with which"),
-        (Y, {"delta": 0.1, "limits": "bootstrap"}, "limits must be 'proved', with which"),
-        (Y, {"delta": 0.1, "baseline": Y}, "baseline must be that"),
-        (
-            Holdout(Y, metric="accuracy"),
-            {},
-            "metric, its options, classes, weights",
-        ),
-        (Holdout(Y, groups=np.arange(M) // 2), {}, "must be that with which"),
-        (Y, {"delta": 0.1, "holdout_id": "x"}, "holdout_id must be left out"),
-    ],
-)
-def test_it_opens_for_what_it_was_made_with(path, judged, options, said):
-    ConfirmedSearch.open(path, Y, delta=0.1, seed=5)
-    with pytest.raises((ValueError, TypeError), match=said):
-        ConfirmedSearch.open(path, judged, **options)
-
-
 def test_the_file_keeps_rows_that_were_chosen_elsewhere(path):
     rows = np.arange(M) % 3 == 0
     made = ConfirmedSearch.open(path, Y, delta=0.1, rows=rows)

@@ -36,8 +36,10 @@ def read(search):
     return digest
 
 
-@pytest.mark.parametrize("metric", ["error", "balanced_accuracy", "roc_auc"])
 @pytest.mark.parametrize("n", [1, 49, 50, 51, 130])
+@pytest.mark.parametrize(
+    "metric", [pytest.param("error", marks=pytest.mark.thorough), "balanced_accuracy"]
+)
 def test_a_report_in_steps_is_the_report(tmp_path, monkeypatch, metric, n):
     monkeypatch.setattr(digest, "STEP_ANSWERS", 50)
     search = searched(tmp_path / "s.db", metric, n)
@@ -46,6 +48,7 @@ def test_a_report_in_steps_is_the_report(tmp_path, monkeypatch, metric, n):
     assert found.to_markdown() == expected.to_markdown()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("two_sided", [True, False])
 @pytest.mark.parametrize("metric", ["error", "roc_auc"])
 def test_of_many_answers_it_keeps_the_best_and_an_even_sample(

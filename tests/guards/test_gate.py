@@ -432,32 +432,6 @@ def test_a_file_is_the_gate(tmp_path: Path):
     assert Gate.open(path, Y, baseline=BASELINE, **options).close_out() == memory.close_out()
 
 
-@pytest.mark.parametrize(
-    ("labels", "change", "message"),
-    [
-        (1 - Y, {}, "made for another holdout"),
-        (Y[:-1], {}, "made for another holdout"),
-        (Holdout(Y, metric="accuracy"), {}, "metric, its options, classes"),
-        (Holdout(Y, classes=[0, 1, 2]), {}, "metric, its options, classes"),
-        (Y, {"margin": 0.0}, "margin must be -0.01, with which .* was made, got 0.0"),
-        (Y, {"delta": 0.1}, "delta must be 0.05, with which .* got 0.1"),
-        (Y, {"promote": False}, "promote must be True, with which"),
-        (Y, {"release": "three"}, "release must be 'pass', with which"),
-        (Y, {"n_candidates": 5}, "n_candidates must be None, with which"),
-        (Y, {"slices": {"a": Y < 1}}, "slices must be that"),
-        (Y, {"slices": {"b": Y > 0}}, "slices must be that"),
-        (Y, {"slices": None}, "slices must be that"),
-        (Y, {"baseline": STEPS[0]}, "baseline must be that"),
-    ],
-)
-def test_a_file_is_of_one_gate(tmp_path: Path, labels, change, message):
-    path = tmp_path / "release.db"
-    Gate.open(path, Y, baseline=BASELINE, margin=-0.01, slices={"a": Y > 0})
-    with pytest.raises(ValueError, match=message):
-        Gate.open(path, labels, **change)
-    assert Gate.open(path, Y).n_answered == 0
-
-
 def test_no_file_is_made_of_bad_arguments(tmp_path: Path):
     path = tmp_path / "release.db"
     with pytest.raises(ValueError, match="a gate needs a condition"):

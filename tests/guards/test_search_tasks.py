@@ -291,7 +291,7 @@ def test_counts_of_another_program_are_answered_like_predictions():
             CASES[name].make().task().from_counts([1], keys=[0])
     task = CASES["bools"].make().task()
     for counts, keys, message in [
-        ([M + 1], [0], r"count must be in \[0, 200\]"),
+        ([M + 1], [0], r"counts must be in \[0, 200\]"),
         ([1, 2], [0], "keys must be one a row, 2, got 1"),
         ([1], [10**6], "key must be"),
     ]:

@@ -16,6 +16,7 @@ import pytest
 import radabound_fast
 
 ROOT = Path(__file__).parents[2]
+TEMPLATES = ("page.css", "page.html", "picture.html", "tables.html")
 PYTHONS = ["cp311", "cp312", "cp313", "cp314", "cp314t"]
 PLATFORMS = {
     "linux": [
@@ -71,6 +72,7 @@ def test_an_installed_wheel_holds_modules_types_and_what_is_compiled_alone():
         "_kernels/__init__.pxd",
         "__init__.pyi",
         "py.typed",
+        *(f"service/templates/{name}" for name in TEMPLATES),
     }
 
 

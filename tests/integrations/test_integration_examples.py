@@ -20,6 +20,7 @@ SCRIPTS = {
     "beat_the_baseline.py": ((), r"(depth \d: errs less often by 0\.\d+ to 0\.\d+: better\n){3}"),
     "share_one_search.py": ((), r"The best of 5 different models is depth=\d: error 0\.\d+ on "),
     "audit_a_folder.py": ((), r"50 queries were answered before\.\n\nThe best of 100 models is "),
+    "judge_on_many_machines.py": ((), r"The best of 2,000 models is key 1276: error 0\.0330 on "),
     "plan_the_holdout.py": ((), r"100,000 rows: an error of 0.25 is known to be 0\.243 to 0\.257"),
     "judge_in_a_fixed_order.py": (
         (),

@@ -13,9 +13,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
-from radabound_fast.bounds import betting_interval, binomial_interval, paired_interval
-from radabound_fast.bounds.bootstrap import one_sided_level
+from radabound_fast.bounds import (
+    betting_interval,
+    betting_p_value,
+    binomial_interval,
+    paired_interval,
+)
+from radabound_fast.bounds.bootstrap import critical_value, one_sided_level, vectors_needed
 from radabound_fast.pool import best, front
+from radabound_fast.pool.exact import holm
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
@@ -456,6 +462,14 @@ def test_names(pool_of_40):
     assert made.n_models == 4
 
 
+def test_a_critical_value_is_the_rank_th_maximum():
+    """Of l in order the ceil((1 - delta)(l + 1))-th; none where that is more than l."""
+    maxima = np.array([3.0, 9, 1, 7, 5, 2, 8, 4, 6])
+    found = [critical_value(maxima, delta) for delta in (0.95, 0.5, 0.21, 0.2, 0.1, 0.099)]
+    assert found == [1, 5, 8, 8, 9, math.inf]
+    assert [vectors_needed(delta) for delta in (0.01, 0.009, 1e-3)] == [1000, 1112, 10_000]
+
+
 @pytest.mark.parametrize("n_models", [1, 7, 10**6])
 @pytest.mark.parametrize(
     "maxima",
@@ -564,6 +578,34 @@ def test_groups_of_one_weight_are_units(pool_of_40, weighted):
     made["losses"].add(wrong[:0])
     whole = support.holdout_of(y_true, metric="accuracy", groups=groups, **options)
     assert_allclose(pool(whole, Y_pred).intervals().lows, 1 - expected["high"], rtol=1e-6)
+
+
+def test_exact_tests_of_real_valued_gains_are_bets_made_for_delta():
+    """Holm's step-down on them, at deltas between which it changes; other bets differ at some."""
+    rng, m = np.random.default_rng(4), 200
+    losses = np.clip(np.linspace(0.1, 0.5, 7)[:, None] + rng.uniform(-0.4, 0.4, (7, m)), 0, 1)
+    losses = np.round(losses * 2**24) / 2**24
+    halves, n_others = 0.5 + (losses[6] - losses[:6]) / 2, 0
+    for delta in np.geomspace(0.011, 0.6, 12):
+        found = ModelPool(m, delta=delta, seed=SEED, baseline=losses[6])
+        found.add(losses[:6])
+        nats = -math.log(delta), 1.0
+        mine, others = (
+            holm(np.array([betting_p_value(row, 0.5, one) for row in halves]), delta)
+            for one in nats
+        )
+        assert_array_equal(found.better().bonferroni_is_better, mine)
+        n_others += not np.array_equal(mine, others)
+    assert n_others > 0
+
+
+def test_a_model_that_always_loses_alike_has_no_part_in_the_bootstrap():
+    rng = np.random.default_rng(4)
+    losses = np.vstack([np.full(M, 0.1), rng.random((3, M))]).astype(np.float32)
+    found = pool(M, losses).intervals()
+    assert found.by_bootstrap.tolist() == [False, True, True, True]
+    assert DELTA / 4 <= found.level < DELTA
+    assert found.lows[0] < 0.1 < found.highs[0]
 
 
 def test_costs_whose_least_is_not_zero(pool_of_40):

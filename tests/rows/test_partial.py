@@ -29,6 +29,7 @@ from radabound_fast import (
     pack_losses,
 )
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.rows import partial as partial_module
 from radabound_fast.rows import reference
 from radabound_fast.rows.partial import Partial, SignedTask
 
@@ -69,11 +70,12 @@ def cuts_of(m):
     return [[*way, m] for way in ways if way[-1] < m]
 
 
-def parts_of(task, losses, cut, *, packed=False):
+def parts_of(task, losses, cut, *, packed=False, **options):
     parts = []
     for start, stop in itertools.pairwise(cut):
         shard = losses[:, start:stop]
-        parts.append(task.reduce(pack_losses(shard) if packed else shard, start=start))
+        rows = pack_losses(shard) if packed else shard
+        parts.append(task.reduce(rows, start=start, **options))
     return parts
 
 
@@ -265,7 +267,10 @@ def test_what_is_taken_is_committed_and_another_may_halt_between(tmp_path):
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
 
-@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.057)])
+@pytest.mark.parametrize(
+    ("bound", "epsilon"),
+    [("mclt", 0.06), pytest.param("fixed-sequence", 0.057, marks=pytest.mark.thorough)],
+)
 def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilon):
     """The last partial may be counted without having been told, as with `query_many`."""
     blocks = np.split(losses_of("bits", 40), 4)
@@ -395,7 +400,7 @@ def test_a_partial_of_a_guard_that_differs_in_one_argument_is_not_taken(kind, ot
     with pytest.raises(ValueError, match="partial 0 is of another guard's signs"):
         guard.take([stranger.task().reduce(theirs)], fetch=lambda i: losses)
     assert state_of(guard) == before
-    with pytest.raises(ValueError, match="with other signs, or other sizes, do not add up"):
+    with pytest.raises(ValueError, match="with other signs, or of other searches, do not add up"):
         task.reduce(losses[:, :64]) + stranger.task().reduce(theirs[:, 64:128], start=64)
     # what decides by other terms has the same signs, and may share
     for same in (guard_of(epsilon=0.2), guard_of(bound="bernstein"), guard_of(signs="generated")):
@@ -566,6 +571,112 @@ def test_no_error_keeps_what_it_was_about(ask):
     ours = [frame for frame in frames if in_package(frame)]
     assert [frame.f_code.co_name for frame in ours if frame.f_locals] == []
     assert len(frames) > 1
+
+
+# ---- ids and threads -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["bits", "mixed"])
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.088), ("fixed-sequence", 0.057)])
+def test_rows_in_any_order_are_answered_in_that_of_their_ids(bound, epsilon, kind):
+    losses, rng = losses_of(kind, 150), np.random.default_rng(3)
+    here, there = (guard_of(bound=bound, epsilon=epsilon) for _ in "12")
+    blocks = [rng.permutation(np.arange(start, min(start + 7, 150))) for start in range(0, 150, 7)]
+    rng.shuffle(blocks)
+    cut, task = [0, 448, 1000], there.task()
+
+    def counted(ids):  # each part has the rows in an order of its own
+        orders = [rng.permutation(len(ids)) for _ in cut[1:]]
+        orders[0] = np.arange(len(ids))
+        return sum(
+            task.reduce(losses[ids[order], start:stop], ids=ids[order], start=start)
+            for order, (start, stop) in zip(orders, itertools.pairwise(cut), strict=True)
+        )
+
+    partials = [Partial.from_bytes(counted(ids).to_bytes()) for ids in blocks]
+    fetched = []
+    answers = there.take(partials, fetch=lambda i: (fetched.append(i), losses[blocks[i]])[1])
+    assert_same(answers, here.query_many(losses))
+    assert state_of(there) == state_of(here) and len(fetched) == answers.halted
+
+
+def test_a_row_that_is_missing_or_comes_twice_is_named_before_anything_is_answered():
+    losses = losses_of("bits", 40)
+
+    def part(start, stop):
+        return guard_of(epsilon=0.3).task().reduce(losses[start:stop], ids=range(start, stop))
+
+    without = guard_of(epsilon=0.3).task().reduce(losses[:5])
+    odd = guard_of(epsilon=0.3).task()
+    cases = [
+        ([part(0, 10), part(20, 40)], "row 10 is missing: no partial before partial 1 has it"),
+        ([part(20, 40), part(0, 10)], "row 10 is missing: no partial before partial 0 has it"),
+        ([part(1, 10)], "row 0 is missing"),
+        ([part(0, 10), part(9, 20)], "row 9 of partial 1 comes twice, or was answered before"),
+        ([part(0, 10), part(0, 10)], "row 0 of partial 1 comes twice"),
+        ([odd.reduce(losses[:3], ids=[0, 1, 1])], "row 1 comes twice in partial 0"),
+        ([odd.reduce(losses[:3], ids=[0, 1, 3])], "partial 0 must have rows that are side by side"),
+        ([part(0, 10), without], "must all have ids, or none: partial 1 is unlike 0"),
+        ([without, part(0, 10)], "must all have ids, or none: partial 1 is unlike 0"),
+    ]
+    for number, (partials, message) in enumerate(cases):
+        guard = guard_of(epsilon=0.3)
+        with pytest.raises(ValueError, match=message):
+            guard.take(partials)
+        assert guard.n_answered == (5 if partials[0] is without else 0), number
+    guard = guard_of(epsilon=0.3)
+    assert guard.take([part(10, 20), part(0, 10)]).n_answered == 20
+    with pytest.raises(ValueError, match="row 10 of partial 1 comes twice, or was answered before"):
+        guard.take([part(20, 40), part(10, 20)])
+    nothing = odd.reduce(losses[:0], ids=[])
+    assert guard.take([part(30, 40), nothing, part(20, 30)]).n_answered == 40
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        ([0, 1], ValueError, "ids must be one a row, 3, got 2"),
+        ([0, 1, -1], ValueError, "ids must be 0 or more, got -1"),
+        ([0, 1, 2.0], TypeError, "ids must be integers, one a row"),
+        ("abc", TypeError, "ids must be integers, one a row"),
+        ([[0, 1, 2]], TypeError, "ids must be integers, one a row"),
+    ],
+)
+def test_ids_are_integers_one_a_row(ids, error, message):
+    with pytest.raises(error, match=message):
+        guard_of().task().reduce(losses_of("bits", 3), ids=ids)
+
+
+def test_parts_of_other_rows_do_not_add_up():
+    task, losses = guard_of().task(), losses_of("bits", 3)
+    left = task.reduce(losses[:, :64], ids=[4, 5, 6])
+    for ids, message in [
+        ([4, 5, 7], "partials of other rows do not add up: one lacks the row 6"),
+        ([4, 5, 5], "one lacks the row 6"),
+        (None, "partials with ids and without do not add up"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            left + task.reduce(losses[:, 64:], ids=ids, start=64)
+    doubled = task.reduce(losses[:, :64], ids=[4, 4, 5])
+    with pytest.raises(ValueError, match="a row is twice"):
+        doubled + task.reduce(losses[:, 64:], ids=[4, 5, 4], start=64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_count_what_one_does(kind, monkeypatch):
+    monkeypatch.setattr(partial_module, "THREAD_BYTES", 1)
+    losses = losses_of(kind)
+    labels = np.arange(1000) % 2
+    for guard, rows in ((guard_of(), losses), (guard_of(labels), labels ^ (losses > 0.5))):
+        for cut in ([0, 1000], [0, 448, 1000]):
+            for one, several in zip(
+                parts_of(guard.task(), rows, cut),
+                parts_of(guard.task(), rows, cut, n_threads=7),
+                strict=True,
+            ):
+                assert one.to_bytes() == several.to_bytes()
+        none = guard.task().reduce(rows[:0], n_threads=7)
+        assert none.to_bytes() == guard.task().reduce(rows[:0]).to_bytes()
 
 
 # ---- bytes ---------------------------------------------------------------------------------

@@ -111,6 +111,7 @@ def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
                 guard.report()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("space", "keys"),
     [
@@ -556,6 +557,7 @@ def test_joblib_takes_it(service):
     assert [answer.value for _, answer in judged] == np.mean(rows != Y, axis=1).tolist()
 
 
+@pytest.mark.thorough
 def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
     pytest.importorskip("joblib")
     from radabound_fast.integrations.joblib import guarded_map
@@ -622,6 +624,7 @@ def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric,
     assert found[0] == found[1] and len(found[0]) == 2
 
 
+@pytest.mark.thorough
 def test_columns_named_as_classes_reach_the_service_in_order(tmp_path):
     pandas = pytest.importorskip("pandas")
     y_true, chances = np.array(["no", "yes"])[Y], RNG.random(M)
@@ -706,6 +709,7 @@ def test_the_command_serves_ends_and_goes_on(tmp_path):
         command.stop()
 
 
+@pytest.mark.thorough
 def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     """The library itself logs nowhere, and a test that looks for its records does not see that."""
     np.save(tmp_path / "y.npy", Y)
@@ -734,6 +738,7 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     assert "ERROR RuntimeError: " in failure and "is gone, which an open guard needs" in failure
 
 
+@pytest.mark.thorough
 def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
     (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
     labels = np.where(Y, "yes", "no")
@@ -833,6 +838,7 @@ def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
     assert "a Thresholdout, which is not served: RadaBound, Gu" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
     """A baseline, costs, and a clip, said as `radabound audit` takes them."""
     np.save(tmp_path / "costs.npy", costs := np.array([[0.0, 1.0], [4.0, 0.0]]))

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import errno
 import hmac
-import html.parser
 import io
 import json
 import math
@@ -204,7 +203,7 @@ def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path
         answering.close()
 
 
-def test_a_limit_that_is_not_known_is_null_then_nan_then_a_dash(tmp_path, monkeypatch):
+def test_a_limit_that_is_not_known_is_null_then_nan_then_not_there(tmp_path, monkeypatch):
     """`Answer` allows it: none of these guards has such a limit now."""
     unknown = lambda _, answers: [(math.nan,) * 3 for _ in answers]  # noqa: E731
     monkeypatch.setattr(Ladder, "intervals_of", unknown)
@@ -214,7 +213,7 @@ def test_a_limit_that_is_not_known_is_null_then_nan_then_a_dash(tmp_path, monkey
         answer = service.remote().query(ROWS[0])
         assert math.isnan(answer.low) and math.isnan(answer.high) and math.isnan(answer.half_width)
         page = service.send("GET", "/")[2].decode()
-        assert page.count("&ndash;") == 2 * 2 and page.count("between") == 0
+        assert page.count("Low") == 0 and page.count("between") == 0
 
 
 def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
@@ -482,25 +481,6 @@ def test_a_team_sees_its_own_answers_and_the_owner_all(service):
     assert states["owner"]["teams"]["blue"] == {"n_calls": 1, "n_answers": 3, "n_today": 3}
 
 
-@pytest.mark.parametrize(
-    ("kind", "parameters", "n_rows", "text"),
-    [
-        (RadaBound, MCLT, 1, r">Complexity</span><b>0\.\d+, within its budget of 0\.\d+</b>"),
-        (
-            FixedSequence, FIXED | {"epsilon": 0.15}, 300,
-            r">Complexity</span><b>0\.\d+, beyond its budget of 0\.\d+: only the union bound ",
-        ),
-    ],
-)  # fmt: skip
-def test_the_page_shows_complexity_and_budget_to_the_owner_alone(
-    tmp_path, kind, parameters, n_rows, text
-):
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
-        service.remote("red").query_many(RNG.integers(0, 2, (n_rows, M)))
-        pages = {team: service.send("GET", "/", team=team)[2].decode() for team in ("red", "owner")}
-        assert re.search(text, pages["owner"]) and "budget" not in pages["red"]
-
-
 def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     remote = service.remote("small")
     for _ in range(A_DAY - 1):
@@ -571,18 +551,6 @@ def test_whether_a_call_could_be_counted_is_another_question(service, monkeypatc
     status, told = service.get("/ready", None)
     assert status == 503 and "nothing can be written" in told["error"]["message"]
     assert "No space left on device" in caplog.text
-
-
-def test_the_page_does_not_tell_another_teams_last_guess(tmp_path):
-    """It told how many such guesses are affordable, from which the guess can be computed."""
-    guard = GuessAndCheck.open(tmp_path / "g.db", Y, epsilon=0.1, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
-        seen = []
-        for guess in (0.5, 0.49, 0.01):
-            service.remote("red").query(Y, guess=guess)
-            page, state = service.send("GET", "/", team="blue")[2], service.get("/state", "blue")[1]
-            seen.append((page.split(b"Left</span>")[1], state["n_left"]))
-        assert len(set(seen)) == 1
 
 
 def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(refusing):
@@ -854,55 +822,6 @@ def test_replies_and_pages_are_the_same_for_labels_that_err_alike(tmp_path):
 
 
 # ---- what is told of the service -------------------------------------------------------------
-
-
-class _Page(html.parser.HTMLParser):
-    void = {"meta", "line", "circle", "br"}
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.tags, self.links = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href", "action")]
-        self.links += [name for name, _ in attrs if name.startswith("on")]
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in self.void:
-            assert self.open.pop() == tag
-
-
-def test_the_page_is_whole_and_runs_and_loads_nothing(service):
-    for n_rows in (0, 1, 300):
-        if n_rows:
-            service.remote("red").query_many(ROWS * (n_rows // 6) or ROWS[:1])
-        status, headers, body = service.send("GET", "/", team="owner")
-        page = _Page()
-        page.feed(body.decode())
-        page.close()
-        assert status == 200 and page.open == [] and page.links == []
-        assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
-        assert "default-src 'none'" in headers["content-security-policy"]
-        assert "@import" not in body.decode() and "url(" not in body.decode()
-        assert page.tags.count("svg") == (2 if n_rows else 0)
-
-
-def test_the_page_reads_no_more_calls_than_it_shows(tmp_path, monkeypatch):
-    """400 calls of 100,000 answers took a minute and gigabytes, in which nobody was answered."""
-
-    read = []
-    points = state._points
-    monkeypatch.setattr(state, "_points", lambda call: read.append(call) or points(call))
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
-        for _ in range(5):
-            service.remote("red").query_many(ROWS * 40)
-        service.remote("blue").query(ROWS[0])
-        page = service.send("GET", "/", team="owner")[2].decode()
-        assert [call.n_answers for call in read] == [1, 240, 240]
-        assert page.count("<title>") - 1 == 240 + 60 and "1,201: " in page
 
 
 def test_the_contract_names_every_path_and_what_replies_have(service):

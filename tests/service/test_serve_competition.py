@@ -1,7 +1,9 @@
 """A competition: a public score for all, finalists that nobody is told of, and the end."""
 
 import json
+import re
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,3 +142,18 @@ def test_the_command_makes_a_competition_and_goes_on_after_a_kill(tmp_path):
         assert command.stop() == 143  # ended by SIGTERM
     search = ConfirmedSearch.open(tmp_path / "guard.db", Y)
     assert search.answers.names == ["red: a", "blue: b"] and search.confirm_share == 0.4
+
+
+@pytest.mark.source
+@pytest.mark.thorough
+def test_the_first_command_of_the_page_is_proved_for_teams_that_see_scores(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "serve-a-holdout.md"
+    command = re.search(r"^radabound serve (.*)$", page.read_text(encoding="utf-8"), re.M)
+    database, *options = command[1].split()
+    assert (database, *options[:4]) == (
+        "guard.db", "--labels", "y.npy", "--tokens", "tokens.txt")  # fmt: skip
+    with Command(tmp_path, Y, *options[4:]) as served, served.start().remote() as remote:
+        assert remote.kind == "ConfirmedSearch" and "Result 31" in remote.guarantee
+        alone = "in the answers of earlier batches alone, whatever it does with the other rows"
+        assert f"valid for any search that sees 300 confirmation rows {alone}" in remote.guarantee
+        assert remote.query(model(0.2, 1), finalist="a").value < 0.3

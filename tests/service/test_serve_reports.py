@@ -10,10 +10,13 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
-from serving import in_thread  # noqa: E402
+from serving import in_thread, octets_of  # noqa: E402
 
 from radabound_fast import DeclaredSearch, Holdout  # noqa: E402
 from radabound_fast.service import reports  # noqa: E402
+from radabound_fast.service.answering import Answering, Call  # noqa: E402
+from radabound_fast.service.tokens import Team  # noqa: E402
+from radabound_fast.service.wire import pack_body  # noqa: E402
 
 M = 60
 Y = np.arange(M) % 2
@@ -24,7 +27,8 @@ def rows_of(rng, n):
     return Y ^ (rng.random((n, M)) < rng.random((n, 1)) / 2)
 
 
-@pytest.mark.parametrize("metric", [pytest.param("error", marks=pytest.mark.thorough), "f1"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("metric", ["error", "f1"])
 def test_a_teams_report_is_that_of_a_search_that_got_its_answers_alone(
     tmp_path, monkeypatch, metric
 ):
@@ -61,6 +65,21 @@ def test_a_teams_report_is_that_of_a_search_that_got_its_answers_alone(
                 assert found.ranking() == json.loads(
                     json.dumps([answer.to_dict() for answer in expected.ranking(10)])
                 )
+
+
+def test_a_report_ends_though_answers_keep_coming(tmp_path, monkeypatch):
+    """It is of what there was when it was read, and not read on for ever."""
+    monkeypatch.setattr(reports, "report_fields", lambda report: {"n_models": report.n_models})
+    search = DeclaredSearch.open(tmp_path / "g.db", Y, 10**6, delta=0.1, durability="process")
+    answering = Answering(search)
+    reading = reports.Reports(search, answering.read)
+    for n in range(5):
+        body = pack_body({"form": "bits", "key": n}, octets_of(Y))
+        answering.answer([Call(Team("red"), body, False, None)])
+        assert reading.step(Team("red")) is reading.step(Team("owner")) is False
+        for name in ("red", "owner"):
+            assert json.loads(reading.reply(Team(name)))["n_models"] == n + 1
+    answering.close()
 
 
 def test_a_report_is_made_once_for_all_who_ask_for_the_same(tmp_path, monkeypatch):

@@ -16,8 +16,8 @@ pytest.importorskip("prometheus_client")
 
 from serving import TOKENS, Command, in_thread, octets_of  # noqa: E402
 
-from radabound_fast import DeclaredSearch, FixedSequence  # noqa: E402
-from radabound_fast.service import app  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, cli  # noqa: E402
+from radabound_fast.service import app, server  # noqa: E402
 from radabound_fast.service.parts import Part  # noqa: E402
 from radabound_fast.service.tokens import Tokens  # noqa: E402
 
@@ -84,6 +84,7 @@ def test_tokens_come_and_go_while_the_service_runs(tmp_path, caplog):
         until(lambda: refused(service, "blue")[0] == 200)
 
 
+@pytest.mark.thorough
 def test_a_call_of_a_token_that_is_withdrawn_meanwhile_is_answered(tmp_path, monkeypatch):
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
     began, goes_on = threading.Event(), threading.Event()
@@ -144,7 +145,7 @@ def test_queries_end_when_the_file_says_and_what_was_answered_is_answered_still(
             again = service.send("POST", "/query", body, Idempotency_Key="a")
             assert again[0] == 200 and again[2] == first[2]
             assert service.send("GET", "/state")[0] == 200
-            with pytest.raises(PermissionError, match="queries ended on 20"):
+            with pytest.raises(PermissionError, match="queries of red ended on 20"):
                 service.remote("red").query(Y)
 
 
@@ -163,6 +164,8 @@ def test_a_date_is_over_when_its_day_is(tmp_path):
 def test_answers_to_all_teams_together_have_a_limit_that_the_owner_has_not(tmp_path):
     with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
         assert refused(service, "red")[0] == 200
+        you = service.get("/state")[1]["you"]
+        assert you["until"] is you["keys"] is you["limit_a_day"] is None
         write(tmp_path / "tokens.txt", line("owner"), line("red"), line("blue"), "* 2")
         time.sleep(0.2)
         assert refused(service, "owner")[0] == refused(service, "blue")[0] == 200
@@ -178,7 +181,7 @@ def test_what_asks_for_nothing_is_not_stored(tmp_path):
     with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
         log = tmp_path / "g.db-wal"  # to which every commit appends
         before = log.stat().st_size
-        for n in range(50):
+        for n in range(10):
             key = f"{n:0200}"
             status, _, body = service.send(
                 "POST", "/query_many", b'{"form": "bits"}\n', "small", Idempotency_Key=key
@@ -218,6 +221,7 @@ def test_a_team_asks_about_its_own_keys_alone(tmp_path):
         assert refused(service, "blue", theirs)[0] == 200
 
 
+@pytest.mark.thorough
 def test_keys_of_a_range_are_those_in_it(tmp_path):
     write(tmp_path / "t.txt", line("red", "keys=0..4"), line("blue", "keys=5..9"))
     guard = DeclaredSearch.open(tmp_path / "g.db", Y, 10, delta=0.1, durability="process")
@@ -226,6 +230,27 @@ def test_keys_of_a_range_are_those_in_it(tmp_path):
         until(lambda: refused(service, "red", 5)[0] == 403)
         assert [refused(service, "blue", key)[0] for key in (4, 5, 9, 10)] == [403, 200, 200, 400]
         assert [refused(service, "red", key)[0] for key in (-1, 0, 4)] == [400, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("teams", "warns"),
+    [
+        (["owner", "red"], False),
+        (["owner", "red", "blue"], True),
+        (["red keys=0..4", "blue keys=5..9"], False),
+    ],
+)
+def test_where_several_teams_ask_about_all_keys_the_command_says_what_holds(
+    tmp_path, capsys, monkeypatch, teams, warns
+):
+    monkeypatch.setattr(server, "run", lambda *_: None)
+    np.save(tmp_path / "y.npy", Y)
+    write(tmp_path / "t.txt", *(line(*team.split()) for team in teams))
+    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
+             tmp_path / "t.txt", "--port", "0", "--guard", "declared-search", "--space-size", "10",
+             "--delta", "0.1"]  # fmt: skip
+    assert cli.main(list(map(str, given))) == 0
+    assert ("with probability 1 - 2 delta" in capsys.readouterr().err) is warns
 
 
 APART = [

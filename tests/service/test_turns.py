@@ -104,10 +104,10 @@ def test_short_work_stays_in_the_loop_and_long_work_leaves_it(monkeypatch):
 def test_the_loop_goes_on_while_work_is_done_and_others_come_next():
     async def main():
         lane = Lane()
-        long = asyncio.create_task(lane.do("long", lambda: time.sleep(0.3)))
-        await asyncio.sleep(0.1)
+        long = asyncio.create_task(lane.do("long", lambda: time.sleep(0.1)))
+        await asyncio.sleep(0.02)
         assert 0 < lane.busy_seconds < 5
-        more = [asyncio.create_task(lane.do("long", lambda: time.sleep(0.1))) for _ in range(5)]
+        more = [asyncio.create_task(lane.do("long", lambda: time.sleep(0.02))) for _ in range(5)]
         await asyncio.sleep(0)
         short = asyncio.create_task(lane.do("short", lambda: "done"))
         done = []

@@ -34,8 +34,8 @@ from radabound_fast.spaces import (
     threshold_of,
 )
 from radabound_fast.spaces.description import from_description
+from radabound_fast.spaces.prior import AcceptedWeights
 from radabound_fast.spaces.space import same_description
-from radabound_fast.spaces.weights import AcceptedWeights
 
 
 class Listed:

@@ -124,24 +124,6 @@ def test_a_space_of_ones_own_is_passed_each_time(path):
     assert again.answers.keys == [3]
 
 
-@pytest.mark.parametrize(
-    ("named", "parameter"),
-    [
-        ({"judged": 999}, "n_samples"),
-        ({"space": {"depth": [1, 2, 3], "leaf": range(99)}}, "space"),
-        ({"space": 300}, "space"),
-        ({"delta": 0.2}, "delta"),
-        ({"allow_reruns": True}, "allow_reruns"),
-        ({"two_sided": False}, "two_sided"),
-    ],
-)
-def test_other_parameters_than_those_in_the_file_raise(path, named, parameter):
-    given = {"judged": M, "space": GRID, "delta": 0.1}
-    DeclaredSearch.open(path, **given)
-    with pytest.raises(ValueError, match=f"^{parameter} must be .*with which .*search.db was made"):
-        DeclaredSearch.open(path, **(given | named))
-
-
 def test_a_search_opens_for_its_labels_alone(path):
     labels = coin(9, 0.5).astype(int)
     with DeclaredSearch.open(path, labels, GRID, delta=0.1) as search:

@@ -593,37 +593,3 @@ def test_a_transaction_within_a_transaction_is_refused(path):
                 pytest.fail("begun")
         assert guard.n_answered == 1
     assert RadaBound.open(path).n_answered == 1
-
-
-# ---- one parameter at a time ---------------------------------------------------------------------
-
-ONE = {"epsilon": 0.3, "delta": 0.1}
-CHANGES = [
-    (RadaBound, ONE | {"n_vectors": 8, "seed": 1}, {"epsilon": 0.31, "delta": 0.11, "n_vectors": 9,
-     "seed": 2, "bound": "mclt", "estimator": "half-range", "two_sided": True}),
-    (FixedSequence, ONE | {"n_vectors": 8, "seed": 1}, {"epsilon": 0.31, "delta": 0.11,
-     "n_vectors": 9, "seed": 2, "max_queries": 7}),
-    (FixedSequence, ONE | {"n_vectors": 0, "max_queries": 6}, {"epsilon": 0.31, "delta": 0.11,
-     "n_vectors": 8, "max_queries": 7}),
-    (GuessAndCheck, ONE, {"epsilon": 0.31, "delta": 0.11, "low_error": False}),
-    (Ladder, {"step": 0.1, "delta": 0.1, "max_queries": 6}, {"step": 0.11, "delta": 0.11,
-     "max_queries": 7}),
-    (Thresholdout, {"threshold": 0.1, "noise": 0.02, "budget": 9, "seed": 3}, {"threshold": 0.11,
-     "noise": 0.03, "budget": 8, "seed": 4}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "given", "others"), CHANGES, ids=lambda one: str(one)[:40])
-def test_a_guard_opens_with_its_own_parameters_alone(path, kind, given, others):
-    with kind.open(path, M, **QUICK, **given) as made:
-        state = state_of(made)
-    for name, value in (others | {"judged": M - 1}).items():
-        judged = value if name == "judged" else M
-        changed = given if name == "judged" else given | {name: value}
-        with pytest.raises(
-            ValueError, match="n_samples" if name == "judged" else f"{name} must|bound"
-        ):
-            kind.open(path, judged, **QUICK, **changed).close()
-            pytest.fail(name)
-    with kind.open(path, M, **QUICK, **given) as again, kind.open(path, **QUICK) as as_stored:
-        assert state_of(again) == state_of(as_stored) == state

@@ -102,15 +102,15 @@ class History:
         self.n_batches = self.finalists[-1].batch if self.finalists else 0
         self.log_outcomes = sum(event["log_outcomes"] for event in self.events)
         if ends:
-            self.finalists = [_finalist(told) for told in ends[0]]
+            self.finalists = [_finalist(fields) for fields in ends[0]]
 
     def find(self, model: Model, question: Question) -> Finalist | None:
         """Return what was released of this very model that answers the question; None: nothing."""
-        found = None
+        released = None
         for event, finalist in zip(self.events, self.finalists, strict=True):
             if event["fingerprint"] == model.fingerprint:
-                found = found or question.answered_by(finalist, event["question"], self.ended)
-        return found and found._replace(name=model.name or found.name)
+                released = released or question.answered_by(finalist, event["question"], self.ended)
+        return released and released._replace(name=model.name or released.name)
 
     def free_name(self, number: int) -> str:
         """Return what finalist `number` is called that came without a name."""
@@ -128,16 +128,16 @@ class History:
                 )
 
 
-def _finalist(told: dict[str, Any]) -> Finalist:
+def _finalist(fields: dict[str, Any]) -> Finalist:
     """The finalist whose fields JSON holds."""
-    gain, asymptotic = told["gain"], told["asymptotic"]
+    gain, asymptotic = fields["gain"], fields["asymptotic"]
     return Finalist(
-        **told
+        **fields
         | {
-            "value": tuple(told["value"]),
+            "value": tuple(fields["value"]),
             "gain": None if gain is None else Comparison(*gain),
             "asymptotic": None if asymptotic is None else tuple(asymptotic),
-            "over": {name: Comparison(*pair) for name, pair in told["over"].items()},
+            "over": {name: Comparison(*pair) for name, pair in fields["over"].items()},
         }
     )
 
@@ -334,16 +334,15 @@ class Confirmation:
         if history.n_batches != self.n_batches:
             reason = "close_out() has ended this search: nothing more is confirmed on its rows"
             return HoldoutExhausted(reason, n_answered=n_answered)
-        told, delta = history.log_outcomes, self.delta
+        paid = {"batch": batch, "log_outcomes": history.log_outcomes}
         declared, free = (
-            confirmation_nats(n_finalists, delta, batch=batch, n_batches=n, log_outcomes=told)
-            for n in (batch, None)
+            confirmation_nats(n_finalists, self.delta, n_batches=n, **paid) for n in (batch, None)
         )
+        alone = confirmation_nats(n_finalists, self.delta)
         return HoldoutExhausted(
             f"n_batches={self.n_batches} allows no further batch of finalists: "
             f"{counted(batch - 1, 'was', 'were')} confirmed. One more has to be declared before "
             f"the first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, "
-            f"with n_batches=None at {free:.1f}, and in a batch of its own alone at "
-            f"{confirmation_nats(n_finalists, delta):.1f}",
+            f"with n_batches=None at {free:.1f}, and in a batch of its own alone at {alone:.1f}",
             n_answered=n_answered,
         )

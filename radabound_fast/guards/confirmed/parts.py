@@ -77,10 +77,10 @@ def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
     return chosen.copy()
 
 
-def check_gains(holdout: Holdout | Losses, stratify: bool, **asked: Any) -> None:
+def check_gains(holdout: Holdout | Losses, stratify: bool, **wanted: Any) -> None:
     """ValueError where gains are asked for, by the name of the argument, that have no limits."""
-    for name, is_asked in asked.items():
-        if not is_asked:
+    for name, is_wanted in wanted.items():
+        if not is_wanted:
             continue
         if not isinstance(holdout, Holdout) or holdout.metric not in MEANS:
             raise ValueError(

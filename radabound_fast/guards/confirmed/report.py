@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from radabound_fast._checks import certainty, counted
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers
-from radabound_fast.guards.report import SearchReport, released, scored, sentence, shown
+from radabound_fast.guards.report import SearchReport, scored, sentence, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +51,10 @@ class ConfirmedReport(SearchReport):
     guarantee: str
     answers: ConfirmedAnswers
     where: str
+    _in_json = (
+        *("metric", "n_search_rows", "n_confirmation_rows", "n_models", "n_batches"),
+        "delta",
+    )
 
     @property
     def best(self) -> ConfirmedAnswer:
@@ -79,10 +83,9 @@ class ConfirmedReport(SearchReport):
         if best.search_value is not None:
             on_search = counted(self.n_search_rows, "search row")
             text += f" On the {on_search} it was {shown(best.search_value, 4)}."
-        told = best.to_dict()
-        if "gain" in told and told["gain"] == told["gain"]:
+        if best.gain is not None and best.gain == best.gain:
             fixed = "fixed before these rows were seen"
-            text += f" {self._compared(told, two_sided=True, fixed=fixed)}"
+            text += f" {self._compared(best.to_dict(), two_sided=True, fixed=fixed)}"
         return text
 
     @property
@@ -92,20 +95,6 @@ class ConfirmedReport(SearchReport):
         first, n = by_bootstrap[0], len(by_bootstrap)
         as_if = n * math.exp((first.asymptotic_nats or 0.0) - first.nats)
         return f"for {counted(n, 'finalist')} at once, as if they were {as_if:.3g} independent ones"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what `to_json` prints but for the answers."""
-        return {
-            "metric": self.metric,
-            "n_search_rows": self.n_search_rows,
-            "n_confirmation_rows": self.n_confirmation_rows,
-            "n_models": self.n_models,
-            "n_batches": self.n_batches,
-            "delta": self.delta,
-            "best": released(self.best.to_dict()),
-            "sentence": str(self),
-            "guarantee": self.guarantee,
-        }
 
     def plot(self) -> Figure:
         """The finalists with their intervals, the best on top, and their scores of the search.
@@ -117,14 +106,11 @@ class ConfirmedReport(SearchReport):
         """
         from radabound_fast.plots import finalists_figure
 
-        told = [answer for answer in self.ranking() if answer.low == answer.low]
+        known = [answer for answer in self.ranking() if answer.low == answer.low]
+        names = ("name", "value", "low", "high", "search_value")
         rows = counted(self.n_confirmation_rows, "row")
         return finalists_figure(
-            [answer.name for answer in told],
-            [answer.value for answer in told],
-            [answer.low for answer in told],
-            [answer.high for answer in told],
-            [answer.search_value for answer in told],
+            *([getattr(answer, name) for answer in known] for name in names),
             metric=self.metric,
             title=f"{counted(self.n_models, 'finalist')} on {rows} kept for the end",
             subtitle=f"All intervals hold at once, with probability {certainty(self.delta)}, "

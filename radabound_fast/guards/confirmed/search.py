@@ -38,7 +38,7 @@ from radabound_fast.guards.confirmed.parts import (
 from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.declared.rows import LossRows as SearchLosses
 from radabound_fast.guards.log import hears_queries, note_answers
-from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.metrics import MeanLoss, Measure
 from radabound_fast.rows.parts import Part, rows_of_text, text_of_rows
@@ -355,10 +355,10 @@ class ConfirmedSearch(Guard):
             known = judge.nominated(turn) if models is None else models
             return judge.take_turn(turn, known, question)
 
-        found, history = events.turn(confirm)
+        released, history = events.turn(confirm)
         if self._logs:
-            note_answers(self.kind, len(found), len(history.finalists))
-        answers = self._answers(found, history)
+            note_answers(self.kind, len(released), len(history.finalists))
+        answers = self._answers(released, history)
         return answers[0] if is_one else answers
 
     @sealed
@@ -501,10 +501,8 @@ class ConfirmedSearch(Guard):
             delta all are those of the database, which must exist.
         rows
             As for the constructor; the database keeps them.
-        baseline
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
@@ -528,26 +526,26 @@ class ConfirmedSearch(Guard):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
         n_samples = parameters.pop("n_samples")
         rows = rows_of_text(stored["rows"], n_samples)
-        holdout = whose.as_stored(stored["metric"], n_samples)
-        if whose.holdout is None and stored["metric"] is not None:  # to be read, without its labels
+        holdout = opening.as_stored(stored["metric"], n_samples)
+        if (
+            opening.holdout is None and stored["metric"] is not None
+        ):  # to be read, without its labels
             search = cls.__new__(cls)
             search._set_up(holdout, rows, **parameters)
             search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
             search._metric = Measure.from_description(stored["metric"], None)
             return search
-        beside = {part: given[part] for part in ("seed", "rows", "baseline")}
+        beside = {part: opening.given[part] for part in ("seed", "rows", "baseline")}
         if beside["seed"] is None and beside["rows"] is None:
             # without a seed the rows were chosen elsewhere
             beside |= {"rows": rows} if stored["seed"] is None else {"seed": stored["seed"]}
-        search = cls(holdout, **(given if are_given else parameters) | beside)
+        search = cls(holdout, **(opening.given if opening.are_given else parameters) | beside)
         search._secret = bytes.fromhex(stored["secret"])
-        check_same(name, search._description(), stored)
+        check_same(opening.name, search._description(), stored)
         return search
 
     def _keep_in(self, record: EventRecord) -> None:
@@ -672,15 +670,8 @@ class ConfirmedSearch(Guard):
     @property
     def parameters(self) -> dict[str, Any]:
         """The search's parameters as JSON values."""
-        return {
-            "n_samples": self.n_samples,
-            "delta": self.delta,
-            "confirm_share": self.confirm_share,
-            "n_batches": self.n_batches,
-            "stratify": self.stratify,
-            "pairs": self.pairs,
-            "limits": self.limits,
-        }
+        names = ("n_samples", "delta", "confirm_share", "n_batches", "stratify", "pairs", "limits")
+        return {name: getattr(self, name) for name in names}
 
     def __getstate__(self) -> dict[str, Any]:
         if self._record is not None:

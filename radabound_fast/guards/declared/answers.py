@@ -39,20 +39,14 @@ class Terms(NamedTuple):
     def interval(self, kept: Kept) -> tuple[float, float]:
         if isinstance(self.measure, MeanLoss):
             total, shift, nats = kept
-            return self._side(*self.measure.interval(total, shift, self.nats + nats))
+            return self.sides(*self.measure.interval(total, shift, self.nats + nats))
         lows, highs = self.intervals(np.array([kept[:-1]]), np.array(kept[-1:]))
         return float(lows[0]), float(highs[0])
 
     def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
-        return self._side(*self.measure.intervals(kept, self.nats + nats))
+        return self.sides(*self.measure.intervals(kept, self.nats + nats))
 
-    def interval_of_value(self, value: Any, nats: Any) -> tuple[Any, Any]:
-        return self._side(*self.measure.interval_of_value(value, self.nats + nats))
-
-    def interval_of_count(self, count: Any, nats: Any) -> tuple[Any, Any]:
-        return self._side(*self.measure.interval_of_count(count, self.nats + nats))
-
-    def _side(self, lows: Any, highs: Any) -> tuple[Any, Any]:
+    def sides(self, lows: Any, highs: Any) -> tuple[Any, Any]:
         """Both limits; with one side alone, the one that says how good it is at least."""
         if self.two_sided:
             return lows, highs
@@ -107,16 +101,18 @@ class DeclaredSearchAnswer(Answer):
         The price of the key and the rerun, ln(1/w).
     """
 
-    __slots__ = ("_limits", "_number", "_query", "_terms", "_kept")
+    __slots__ = ("_gain_limits", "_limits", "_number", "_query", "_terms", "stored")
     fields: ClassVar[tuple[str, ...]] = _FIELDS
 
     def __init__(self, terms: Terms, query: Query, kept: Kept, number: int) -> None:
-        self._terms, self._query, self._kept, self._number = terms, query, kept, number
+        self._terms, self._query, self._number = terms, query, number
+        self.stored = kept  # nats last
         self._limits: tuple[float, float] | None = None  # not yet asked for
+        self._gain_limits: tuple[float, float] | None = None
 
     @property
     def value(self) -> float:
-        return self._terms.value(self._kept)
+        return self._terms.value(self.stored)
 
     @property
     def low(self) -> float:
@@ -145,17 +141,12 @@ class DeclaredSearchAnswer(Answer):
 
     @property
     def nats(self) -> float:
-        return float(self._kept[-1])
-
-    @property
-    def stored(self) -> Kept:
-        """What is stored of the query, nats last."""
-        return self._kept
+        return float(self.stored[-1])
 
     @property
     def _interval(self) -> tuple[float, float]:
         if self._limits is None:
-            low, high = self._terms.interval(self._kept)
+            low, high = self._terms.interval(self.stored)
             self._limits = float(low), float(high)
         return self._limits
 
@@ -165,10 +156,10 @@ class DeclaredSearchAnswer(Answer):
         return bool(self.__reduce__() == other.__reduce__())
 
     def __hash__(self) -> int:
-        return hash((self._query, self._kept))
+        return hash((self._query, self.stored))
 
     def __reduce__(self) -> Any:
-        return type(self), (self._terms, self._query, self._kept, self._number)
+        return type(self), (self._terms, self._query, self.stored, self._number)
 
 
 class ComparedAnswer(DeclaredSearchAnswer):
@@ -187,18 +178,14 @@ class ComparedAnswer(DeclaredSearchAnswer):
     It has the attributes of `DeclaredSearchAnswer` as well.
     """
 
-    __slots__ = ("_gain_limits",)
+    __slots__ = ()
     fields: ClassVar[tuple[str, ...]] = (*_FIELDS, *_GAINS)
-
-    def __init__(self, terms: Terms, query: Query, kept: Kept, number: int) -> None:
-        super().__init__(terms, query, kept, number)
-        self._gain_limits: tuple[float, float] | None = None
 
     @property
     def gain(self) -> float:
         measure = self._terms.measure
         assert isinstance(measure, Measure)
-        return float(measure.gains(np.array([self._kept[:-1]]))[0])
+        return float(measure.gains(np.array([self.stored[:-1]]))[0])
 
     @property
     def gain_low(self) -> float:
@@ -211,7 +198,7 @@ class ComparedAnswer(DeclaredSearchAnswer):
     @property
     def _gain_interval(self) -> tuple[float, float]:
         if self._gain_limits is None:
-            kept, nats = np.array([self._kept[:-1]]), np.array(self._kept[-1:])
+            kept, nats = np.array([self.stored[:-1]]), np.array(self.stored[-1:])
             lows, highs = self._terms.gain_intervals(kept, nats)
             self._gain_limits = float(lows[0]), float(highs[0])
         return self._gain_limits

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from radabound_fast.guards.report import Report
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from radabound_fast.guards.declared.answers import Floats
     from radabound_fast.guards.declared.search import DeclaredSearch
+    from radabound_fast.guards.report import Report
     from radabound_fast.store.record import Query
 
 # answers that a step takes in: some hundredths of a second
@@ -25,15 +24,7 @@ _N_BEST, _N_SHOWN = 10, 400
 class Digest:
     """The best answers of a search in a database, and of all an even sample for the picture.
 
-    Parameters
-    ----------
-    search : DeclaredSearch
-        Opened from a database.
-
-    Attributes
-    ----------
-    n_models : int
-        Different queries that were taken in so far.
+    `n_models` different queries were taken in so far.
     """
 
     def __init__(self, search: DeclaredSearch) -> None:
@@ -77,16 +68,10 @@ class Digest:
         self._last = [(self.n_models, queries[-1])]
 
     def report(self) -> Report:
-        """Return the report on what was taken in.
-
-        Raises
-        ------
-        ValueError
-            Nothing was.
-        """
+        """Return the report on what was taken in; ValueError if nothing was."""
         best = [(number, query) for _, number, query in self._best]
         chosen = dict(sorted([*best, *self._leaders, *self._sample, *self._last]))
         entries = self._record.those(list(chosen.values()))
         numbers = np.array(list(chosen), np.int64)
         answers = self._search.answers_from(entries, numbers)
-        return Report.of(self._search, answers, n_models=self.n_models)
+        return self._search.report_on(answers, n_models=self.n_models)

@@ -26,12 +26,8 @@ _BLOCK_VALUES = 2**20
 class Rows:
     """Rows of predictions: what is stored of them, and hashes that tell them apart.
 
-    Attributes
-    ----------
-    kept : ndarray of int64 or float64, shape (k, n_kept)
-        In the form of the measure.
-    fingerprints : ndarray of uint64, shape (k,), or None
-        Keyed hashes of the rows, where a search compares them.
+    `kept` has the form of the measure, shape (k, n_kept); `fingerprints` are keyed hashes of the
+    rows, uint64, or None where a search does not compare them.
     """
 
     of = "predictions"
@@ -47,10 +43,10 @@ class Rows:
         """What is stored, a column each."""
         return list(self.kept.T)
 
-    def values(self, row: int) -> list[Any]:
+    def stored(self, row: int) -> list[Any]:
         """What is stored of a row."""
-        values: list[Any] = self.kept[row].tolist()
-        return values
+        stored: list[Any] = self.kept[row].tolist()
+        return stored
 
     def agrees(self, row: int, before: tuple[Any, ...], secret: bytes) -> bool:
         """Whether the row may be that of the query before, of which this is stored."""
@@ -58,7 +54,7 @@ class Rows:
         if 0 not in (fingerprint, before[-1]):
             return bool(fingerprint == before[-1])
         # one was counted elsewhere, and the counts are all that there is to compare
-        own, other = self.values(row), list(before[:-2])
+        own, other = self.stored(row), list(before[:-2])
         if self.of == "losses":
             own, other = ([total << (UNIT_SHIFT - shift)] for total, shift in (own, other))
         return own == other
@@ -71,7 +67,7 @@ class Rows:
         return int(self.fingerprints[row])
 
 
-class TakenRows(Rows):
+class CountedRows(Rows):
     """Rows that were counted elsewhere; their fingerprints are 0 where they are not known."""
 
     def __init__(self, of: str, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
@@ -115,7 +111,14 @@ class LossRows(Rows):
             sums <<= self.shift - shift
             if secret is not None:
                 hashes = self._of_units(self._values, secret)
-        super().__init__(np.column_stack([sums, np.full(len(sums), self.shift)]), hashes)
+        super().__init__(sums[:, np.newaxis], hashes)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        return [self.kept[:, 0], np.broadcast_to(np.int64(self.shift), len(self.kept))]
+
+    def stored(self, row: int) -> list[Any]:
+        return [self.kept.item(row, 0), self.shift]
 
     @classmethod
     def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes | None) -> LossRows:

@@ -36,9 +36,9 @@ from radabound_fast.guards.declared.answers import (
 )
 from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
-from radabound_fast.guards.declared.task import Expected, SearchTask, Taken, not_one_a_row
+from radabound_fast.guards.declared.task import Expected, KeyedRows, SearchTask, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
@@ -404,9 +404,9 @@ class DeclaredSearch(Guard):
         task = self._task
         if check_count(n_threads=n_threads) > 1:
             options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
-            return self._many(task.taken(task.reduce(Y_pred, **options)))
+            return self._many(task.rows_of(task.reduce(Y_pred, **options)))
         codes, numbers, nats = task.find_many(keys, reruns)
-        return self._many(Taken(codes, numbers, nats, task.read(Y_pred, 2, nats)))
+        return self._many(KeyedRows(codes, numbers, nats, task.read(Y_pred, 2, nats)))
 
     # ---- rows that are counted elsewhere ------------------------------------------------------
 
@@ -464,28 +464,30 @@ class DeclaredSearch(Guard):
         >>> search.best.key, round(search.best.low, 4), round(search.best.high, 4)
         (19, 0.0411, 0.1498)
         """
+        if keys is None and reruns is not None:
+            raise ValueError("reruns must be left out without keys")
         each = each_of(partials, self._task.identity, "another search")
         expected = None if keys is None else Expected(self._task, keys, reruns)
         places: list[NDArray[np.int64]] = []
 
-        def blocks() -> Iterator[Taken]:
+        def blocks() -> Iterator[KeyedRows]:
             for number, partial in enumerate(each):
                 if expected is not None:
                     places.append(expected.places(number, partial))
-                yield self._task.taken(partial)
+                yield self._task.rows_of(partial)
             if expected is not None:
                 expected.check_all_came()
 
         def numbered() -> Iterator[DeclaredSearchAnswers]:
             n = 0
             for block in blocks():
-                n += len(block.kept)
+                n += len(block.rows)
                 yield self._block(block, places.pop() + 1 if places else None, n)
 
         if self._best is not None:
             self._best.add(numbered())
             return self.answers
-        rows = Taken.joined([self._task.nothing(), *blocks()])
+        rows = KeyedRows.joined([self._task.nothing(), *blocks()])
         return self._many(rows.in_order(np.concatenate(places).argsort()) if places else rows)
 
     def interval_of_value(
@@ -531,7 +533,7 @@ class DeclaredSearch(Guard):
         >>> highs.round(4).tolist()
         [0.0343, 0.2352]
         """
-        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_value, value, key, rerun)
 
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
@@ -561,13 +563,15 @@ class DeclaredSearch(Guard):
         >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+        return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
-    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
-        if np.ndim(given) == 0:
-            low, high = limits(given, self._task.find(key, rerun)[1])
+    def _interval_of(self, limits: Any, number: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        terms = self._terms
+        if np.ndim(number) == 0:
+            paid = terms.nats + self._task.find(key, rerun)[1]
+            low, high = terms.sides(*limits(number, paid))
             return float(low), float(high)
-        n = len(given)
+        n = len(number)
         if isinstance(key, (str, Mapping)) or not np.iterable(key):
             raise TypeError(f"key must be a sequence of {n}, one a number, got {key!r:.100}")
         reruns = rerun
@@ -577,8 +581,7 @@ class DeclaredSearch(Guard):
             _, _, nats = self._task.find_many(key, reruns)
         if len(nats) != n:
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
-        lows, highs = limits(given, nats)
-        return lows, highs
+        return terms.sides(*limits(number, terms.nats + nats))
 
     # ---- what it came to -------------------------------------------------------------------
 
@@ -630,9 +633,43 @@ class DeclaredSearch(Guard):
         ValueError
             Nothing was queried yet.
         """
+        return self.report_on(self.answers, n_queries=self.n_queries)
+
+    def report_on(
+        self,
+        answers: DeclaredSearchAnswers,
+        *,
+        n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
+    ) -> Report:
+        """Return the report on answers of this search; ValueError if there are none.
+
+        They are, or are the best of, `n_models` models, by default as many as the search has
+        counted, in `n_queries` queries.  `name_of_best` is what the sentence calls the best.
+        """
         from radabound_fast.guards.report import Report
 
-        return Report.of(self)
+        if not len(answers):
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
+        measure = answers.terms.measure
+        return Report(
+            metric=measure.name,
+            n_samples=self.n_samples,
+            n_models=answers.n_answered if n_models is None else n_models,
+            n_queries=n_queries,
+            space_size=self.size,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers.kept),
+            n_folds=self.n_folds,
+            name_of_best=name_of_best,
+        )
 
     @sealed
     def compare(
@@ -710,7 +747,7 @@ class DeclaredSearch(Guard):
         codes = [code for (code, _), _ in queries]
         numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
         nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
-        self._many(Taken(codes, numbers, nats, self._task.measured(both, nats)))
+        self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
@@ -813,11 +850,8 @@ class DeclaredSearch(Guard):
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline : array_like, shape (n_samples,), optional
-            As for the constructor, each time.
-        holdout_id : str, optional
-            A name for a holdout without labels.  A name that the database was made with must be
-            repeated, or left out.
+        baseline, holdout_id
+            As for the constructor, each time; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
@@ -833,25 +867,24 @@ class DeclaredSearch(Guard):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
         n_samples = parameters.pop("n_samples")
-        if are_given:
-            whose.apart()  # raises where there is nothing to judge
+        given = opening.given
+        if opening.are_given:
+            opening.apart()  # raises where there is nothing to judge
         else:
             space = from_description(parameters["space"])
             given = parameters | {"space": space, "baseline": given["baseline"]}
             given["release"] = release_from(given["release"])
-        to_read = whose.holdout is None  # a search that was made on labels, without them
+        to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
-        search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
+        search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
         search.release, secret = given["release"], bytes.fromhex(stored["secret"])
         measure = search._measure_of(search._task.truth, secret)
         terms = search._terms_for(_measure_from(stored) if to_read else measure)
         search._task = replace(search._task, secret=secret, terms=terms)
-        check_same(name, search._description(), stored)
+        check_same(opening.name, search._description(), stored)
         return search
 
     @property
@@ -867,8 +900,11 @@ class DeclaredSearch(Guard):
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        size = "no end" if self.size is None else counted(self.size, "configuration")
-        return Outlook(f"a declared space never halts: {size}", None)
+        if self.size is None or self.allow_reruns:
+            return Outlook("no limit: every configuration may be asked about", None)
+        left = self.size - self.n_answered
+        text = f"{left:,} of {counted(self.size, 'configuration')} were not asked about; no halt"
+        return Outlook(text, left / self.size)
 
     def intervals_of(
         self, answers: Sequence[DeclaredSearchAnswer]
@@ -926,8 +962,8 @@ class DeclaredSearch(Guard):
     def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
         if self._best is not None:
             code, rerun = query
-            return self._many(Taken([code], np.array([rerun]), np.array([nats]), rows))[0]
-        entry = *rows.values(0), nats, rows.fingerprints.item(0)
+            return self._many(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))[0]
+        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
         if self._record is None:
             code, rerun = query
             (packed,) = self.space.pack_codes([code])
@@ -954,7 +990,7 @@ class DeclaredSearch(Guard):
             rows = self._task.read(y_pred, 1, np.array([nats]))
             n_answered = self._add_new(query, nats, rows)
             if n_answered is not None:
-                return self._noted(query, (*rows.values(0), nats), n_answered)
+                return self._noted(query, (*rows.stored(0), nats), n_answered)
 
     def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
         """Add a query, and return how many there are then; None if it was there before."""
@@ -971,7 +1007,7 @@ class DeclaredSearch(Guard):
             nonlocal is_new
             is_new = False
 
-        entry = *rows.values(0), nats, rows.fingerprints.item(0)
+        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
         n_answered = self._record.add({query: entry}, note)
         return n_answered if is_new else None
 
@@ -983,26 +1019,26 @@ class DeclaredSearch(Guard):
             note_answer(self.kind, n_answered, value, key)
         return answer
 
-    def _many(self, rows: Taken) -> DeclaredSearchAnswers:
-        if len(rows.codes) != len(rows.kept):
-            raise not_one_a_row(len(rows.codes), len(rows.kept))
+    def _many(self, keyed: KeyedRows) -> DeclaredSearchAnswers:
+        if len(keyed.codes) != len(keyed.rows):
+            raise not_one_a_row(len(keyed.codes), len(keyed.rows))
         numbers = None
         if self._best is not None:
-            n_answered = self._best.add([self._block(rows, None, len(rows.kept))])
+            n_answered = self._best.add([self._block(keyed, None, len(keyed.rows))])
         else:
             add = self._add if self._record is None else self._add_to_record
-            values = [*rows.kept.columns, rows.nats, rows.kept.fingerprints]
-            n_answered, numbers = add(rows.codes, rows.reruns, values, rows.kept)
+            values = [*keyed.rows.columns, keyed.nats, keyed.rows.fingerprints]
+            n_answered, numbers = add(keyed.codes, keyed.reruns, values, keyed.rows)
         if self._logs:
-            note_answers(self.kind, len(rows.kept), n_answered)
-        return self._block(rows, numbers, n_answered)
+            note_answers(self.kind, len(keyed.rows), n_answered)
+        return self._block(keyed, numbers, n_answered)
 
     def _block(
-        self, rows: Taken, numbers: NDArray[np.int64] | None, n_answered: int
+        self, keyed: KeyedRows, numbers: NDArray[np.int64] | None, n_answered: int
     ) -> DeclaredSearchAnswers:
-        columns = rows.kept.columns
+        columns = keyed.rows.columns
         return DeclaredSearchAnswers(
-            self._terms, rows.codes, rows.reruns, columns, rows.nats, numbers, n_answered
+            self._terms, keyed.codes, keyed.reruns, columns, keyed.nats, numbers, n_answered
         )
 
     def _add(

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, counted, shown
+from radabound_fast._checks import check_count, counted, read_as, shown
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.declared.answers import Floats, Terms, joined_codes
-from radabound_fast.guards.declared.rows import LossRows, Rows, TakenRows
+from radabound_fast.guards.declared.rows import CountedRows, LossRows, Rows
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth, fingerprints_of, read_counts
 from radabound_fast.rows.partial import Ids, Partial, Task, in_threads, listed, stacked
 from radabound_fast.spaces.messages import quoted
@@ -32,10 +32,9 @@ _BLOCK_KEYS = 1 << 20  # keys that are found at a time
 class SearchTask(Task):
     """What a worker needs to count rows for a `DeclaredSearch`; made by ``search.task()``.
 
-    It can be pickled.  **It holds the labels**, baseline, weights and groups of a `Holdout`, about
-    10 bytes a row, and the space: it is for workers that are trusted with them
-    (docs/explanation/trust.md).  A search that is made on a number of rows has no labels, and
-    neither has its task.
+    It can be pickled.  **It holds the labels** of a `Holdout`, baseline, weights and groups, and
+    the space: it is for workers that are trusted with them (docs/explanation/trust.md).  A search
+    that is made on a number of rows has no labels, and neither has its task.
     """
 
     terms: Terms  # what the answers of the search share: space, metric, delta and sides
@@ -85,6 +84,7 @@ class SearchTask(Task):
         partial = stacked(in_threads(count, y_pred, n_threads))
         return self._with_keys(partial, codes, numbers, nats)
 
+    @sealed
     def from_counts(self, counts: Any, *, keys: Any, reruns: Any = None) -> Partial:
         """Return the partial of models whose errors another program has counted.
 
@@ -109,17 +109,15 @@ class SearchTask(Task):
                 f"and groups; reduce the predictions for {measure.name!r}"
             )
         codes, numbers, nats = self.find_many(keys, reruns)
-        totals = np.atleast_1d(read_counts(counts, self.n_samples))[:, np.newaxis]
+        with read_as(count="counts"):
+            totals = np.atleast_1d(read_counts(counts, self.n_samples))[:, np.newaxis]
         if len(totals) == len(nats) and isinstance(measure, Measure):
             totals = measure.released(totals, self.terms.nats + nats)
         return self._with_keys(self._partial((0, self.n_samples), totals), codes, numbers, nats)
 
     def _counted(self, y_pred: Any, nats: Floats, start: int) -> Partial:
         measure, task, span = self.terms.measure, self, (0, self.n_samples)
-        if isinstance(y_pred, PackedLosses):
-            n = y_pred.n_samples
-        else:
-            n = (*np.shape(y_pred), self.n_samples)[1]
+        n = _n_columns(y_pred, self.n_samples)
         if start or n != self.n_samples:
             span = self.span(start, n)
             if measure.keeps == "limits":
@@ -133,15 +131,15 @@ class SearchTask(Task):
         if not isinstance(rows, LossRows):
             return replace(self._partial(span, rows.kept), fingerprints=rows.fingerprints)
         return replace(
-            self._partial(span, rows.kept[:, :1]),
+            self._partial(span, rows.kept),
             unit_shift=rows.shift,
             binary=not rows.shift,
             fingerprints=rows.fingerprints,
         )
 
     def _partial(self, span: tuple[int, int], totals: NDArray[Any]) -> Partial:
-        no_sums = np.zeros((len(totals), 0), np.int32)
-        return Partial(self.identity, self.n_samples, (span,), totals, no_sums, 0, binary=True)
+        no_sums, binary = np.zeros((len(totals), 0), np.int32), totals.dtype.kind != "f"
+        return Partial(self.identity, self.n_samples, (span,), totals, no_sums, 0, binary)
 
     def _with_keys(
         self, partial: Partial, codes: Codes, reruns: NDArray[np.int64], nats: Floats
@@ -229,7 +227,7 @@ class SearchTask(Task):
                 return np.array(packed, np.int64)
         return packed
 
-    def taken(self, partial: Partial) -> Taken:
+    def rows_of(self, partial: Partial) -> KeyedRows:
         """The rows of a whole partial, with their keys."""
         k, measure = len(partial), self.terms.measure
         codes, reruns = partial.ids, np.broadcast_to(np.int64(1), k)
@@ -239,30 +237,30 @@ class SearchTask(Task):
         kept, hashes = partial.totals, partial.fingerprints
         if isinstance(measure, MeanLoss):
             kept = np.column_stack([kept, np.full(k, partial.unit_shift)])
-        rows = TakenRows(self._of, kept, np.zeros(k, np.uint64) if hashes is None else hashes)
+        rows = CountedRows(self._of, kept, np.zeros(k, np.uint64) if hashes is None else hashes)
         nats = np.broadcast_to(partial.nats, k)
-        return Taken(self.terms.space.unpack_codes(codes), reruns, nats, rows)
+        return KeyedRows(self.terms.space.unpack_codes(codes), reruns, nats, rows)
 
     @property
     def _of(self) -> str:
         """What rows are."""
         return "losses" if isinstance(self.terms.measure, MeanLoss) else "predictions"
 
-    def nothing(self) -> Taken:
+    def nothing(self) -> KeyedRows:
         """No rows."""
         measure = self.terms.measure
         kept = np.empty((0, measure.n_kept), float if measure.keeps == "limits" else np.int64)
-        rows = TakenRows(self._of, kept, np.empty(0, np.uint64))
-        return Taken([], np.empty(0, np.int64), np.empty(0), rows)
+        rows = CountedRows(self._of, kept, np.empty(0, np.uint64))
+        return KeyedRows([], np.empty(0, np.int64), np.empty(0), rows)
 
 
-class Taken(NamedTuple):
+class KeyedRows(NamedTuple):
     """Rows with their keys."""
 
     codes: Codes
     reruns: NDArray[np.int64]
     nats: Floats
-    kept: Any
+    rows: Any  # Rows
 
     @classmethod
     def joined(cls, blocks: Sequence[Self]) -> Self:
@@ -271,14 +269,14 @@ class Taken(NamedTuple):
             joined_codes([block.codes for block in blocks]),
             np.concatenate([block.reruns for block in blocks]),
             np.concatenate([block.nats for block in blocks]),
-            TakenRows.joined([block.kept for block in blocks]),
+            CountedRows.joined([block.rows for block in blocks]),
         )
 
     def in_order(self, rows: NDArray[np.int64]) -> Self:
         """Return the same rows in another order."""
         codes = self.codes
         codes = codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows]
-        return type(self)(codes, self.reruns[rows], self.nats[rows], self.kept.in_order(rows))
+        return type(self)(codes, self.reruns[rows], self.nats[rows], self.rows.in_order(rows))
 
 
 class Expected:
@@ -288,6 +286,8 @@ class Expected:
     """
 
     def __init__(self, task: SearchTask, keys: Any, reruns: Any) -> None:
+        if not np.iterable(keys):
+            raise TypeError(f"keys must be a sequence, one a row, got {shown(keys)}")
         self._keys = keys if isinstance(keys, (range, np.ndarray)) else list(keys)
         self._find = _finder(task, self._keys, reruns)
         self._came = np.zeros(len(self._keys), np.bool_)
@@ -345,6 +345,16 @@ def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray
         twice = next(place for place, one in enumerate(ids) if place_of[one] != place)
         raise ValueError(f"keys must be different, got {quoted(keys[twice])} twice")
     return lambda ids: np.array([place_of.get(one, -1) for one in listed(ids)], np.int64)
+
+
+def _n_columns(y_pred: Any, n_samples: int) -> int:
+    """Samples that rows have; n_samples where they are no such rows, which `read` then says."""
+    if isinstance(y_pred, PackedLosses):
+        return y_pred.n_samples
+    with contextlib.suppress(ValueError):  # it is ragged
+        shape = np.shape(y_pred)
+        n_samples = shape[1] if len(shape) > 1 else n_samples
+    return n_samples
 
 
 def not_one_a_row(n_keys: int, n_rows: int) -> ValueError:

@@ -28,7 +28,7 @@ from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
-from radabound_fast.guards.opening import AS_STORED, Judged, check_same
+from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Event, EventList, Events, Turn
@@ -276,11 +276,19 @@ class Gate(Guard, Owned):
         left = self._n_left(history)
         if history.is_closed:
             return Outlook("nothing: the gate is closed, and its intervals were told", 0.0)
-        passes = counted(history.n_passes, "pass", "passes")
         if left is None:
-            return Outlook(f"no end of candidates, stricter with each pass; {passes} so far", None)
-        share = left / (left + len(history.verdicts))
-        return Outlook(f"{counted(left, 'candidate')} of those declared; {passes} so far", share)
+            return Outlook("candidates without limit; each pass makes the next one harder", None)
+        declared = left + len(history.verdicts)
+        return Outlook(f"{left:,} of {counted(declared, 'candidate')}", left / declared)
+
+    def what_now(self) -> str:
+        """Return what to do after the halt, for people; "" before it."""
+        if not self.halted:
+            return ""
+        return (
+            "No further candidate gets a verdict; those that were given hold as before. For more "
+            "candidates take new test rows, and declare their number beforehand."
+        )
 
     def needed(self, disagreement: float) -> dict[int, float]:
         """Return which observed gain passes now, and after some more passes.
@@ -403,23 +411,23 @@ class Gate(Guard, Owned):
         history, fingerprint = self._history_of(turn), fingerprint_of(stored, self._secret)
         if history.is_closed:
             raise self._exhausted(history, "this gate is closed: its intervals were told")
-        found = history.find(fingerprint)
-        if found is not None:
-            verdict = history.verdicts[found - 1]
-            if verdict.passed and history.takes_back(found):
-                turn.append({"event": "restored", "number": found})
+        earlier = history.find(fingerprint)
+        if earlier is not None:
+            verdict = history.verdicts[earlier - 1]
+            if verdict.passed and history.takes_back(earlier):
+                turn.append({"event": "restored", "number": earlier})
             return verdict
         if rules.n_candidates is not None and len(history.verdicts) >= rules.n_candidates:
             raise self._exhausted(
                 history, f"all {rules.n_candidates} declared candidates had their verdict"
             )
-        verdict_given, value = rules.decide(
+        kind, value = rules.decide(
             rows,
             rows.candidate(stored),
             comparators(history.compared_with, partial(self._stored, turn, history)),
             self._nats(history.counts()),
         )
-        event = {"event": "candidate", "fingerprint": fingerprint, "verdict": verdict_given}
+        event = {"event": "candidate", "fingerprint": fingerprint, "verdict": kind}
         turn.append(event if value is None else event | {"value": value}, octets)
         return self._history_of(turn).verdicts[-1]
 
@@ -553,10 +561,8 @@ class Gate(Guard, Owned):
         delta, margin, total_margin, at_least, at_most, slices, slice_margin, n_candidates, promote
             As for the constructor.  What is left out is as in the database, or as the constructor's
             default in a new one; what is given must be what it was made with.
-        release, row_ids
-            The same.
-        holdout_id : str, optional
-            A name for a test set without labels.
+        release, row_ids, holdout_id
+            The same; as for `RadaBound.open`.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
@@ -573,22 +579,20 @@ class Gate(Guard, Owned):
         }
 
     @classmethod
-    def _of_file(
-        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
-    ) -> Self:
-        parameters, changes = dict(stored["parameters"]), dict(given)
+    def _of_file(cls, stored: Description, opening: Opening) -> Self:
+        parameters, changes = dict(stored["parameters"]), dict(opening.given)
         n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
-        holdout = whose.as_stored(stored["metric"], n_samples)
+        holdout = opening.as_stored(stored["metric"], n_samples)
         row_ids = changes.pop("row_ids", stored["row_ids"])
         rules = GateRules.from_description(parameters, n_samples)
         if baseline is not None and not rules.has_baseline:
-            raise ValueError(f"baseline must be left out: {name} was made without one")
+            raise ValueError(f"baseline must be left out: {opening.name} was made without one")
         gate = cls.__new__(cls)
         rules = rules.with_changes(n_samples, changes)
         gate._set_up(holdout, rules, row_ids, bytes.fromhex(stored["secret"]))
-        if whose.holdout is None and stored["metric"] is not None:  # to be shown, without labels
+        if opening.holdout is None and stored["metric"] is not None:  # to be shown, without labels
             gate._rows, gate._measured = None, stored["metric"]
-        check_same(name, gate._description(), stored)
+        check_same(opening.name, gate._description(), stored)
         if baseline is not None:
             gate._begin(baseline)
         return gate

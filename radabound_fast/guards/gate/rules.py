@@ -164,16 +164,16 @@ class GateRules:
         self, rows: CandidateRows, candidate: Candidate, others: Comparators, nats: float
     ) -> dict[str, Estimate]:
         """Return the estimates that the conditions are about, by name."""
-        found = {"value": rows.value(candidate, nats)}
+        estimates = {"value": rows.value(candidate, nats)}
         if others.production is None:
-            return found
-        found["gain"] = rows.gain(others.production, candidate, nats)
+            return estimates
+        estimates["gain"] = rows.gain(others.production, candidate, nats)
         if self.total_margin is not None:
             assert others.first is not None
-            found["total gain"] = rows.gain(others.first, candidate, nats)
+            estimates["total gain"] = rows.gain(others.first, candidate, nats)
         for name, where in self.slices.items():
-            found[f"gain on {name}"] = rows.gain(others.production, candidate, nats, where)
-        return found
+            estimates[f"gain on {name}"] = rows.gain(others.production, candidate, nats, where)
+        return estimates
 
     def _holds(self, name: str, estimate: Estimate) -> bool:
         """Whether the condition on an estimate holds, by its limits."""
