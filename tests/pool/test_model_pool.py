@@ -273,35 +273,37 @@ def pairs(pool_of_40):
     return AllPairs(pool_of_40[2][3:23])
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "value"),
-    [
-        (front, "FRONT_BYTES", 900),
-        pytest.param(best, "MOST_CANDIDATES", 1, marks=pytest.mark.thorough),
-        pytest.param(best, "MOST_PAIRS", 0, marks=pytest.mark.thorough),
-    ],
-)
-def test_where_room_or_time_is_short_bonferroni_decides(
-    pool_of_40, pairs, monkeypatch, place, name, value
-):
-    """Rows of 80 bytes, of which 11 fit; a single candidate; 16 candidates."""
-    y_true, Y_pred, wrong = pool_of_40
+def test_rows_for_which_there_is_no_room_are_judged_by_bonferroni(pool_of_40, pairs, monkeypatch):
+    """Rows of 80 bytes, of which 11 fit."""
+    y_true, Y_pred, _ = pool_of_40
     may_be, proved = pairs.best_set(DELTA)
-    monkeypatch.setattr(place, name, value)
+    monkeypatch.setattr(front, "FRONT_BYTES", 900)
     found = pool(y_true, Y_pred[3:23]).best_set()
     assert_array_equal(found.bonferroni_may_be_best, proved)
     assert not (may_be & ~found.may_be_best).any()
     assert not (found.may_be_best & ~proved).any()
-    if name == "FRONT_BYTES":
-        n_more = int((found.may_be_best & ~may_be).sum())
-        assert n_more <= found.n_by_bonferroni > 0
-        return
-    open_ones = np.flatnonzero(proved & pairs.enough & (pairs.p_values < DELTA))
-    ordered = open_ones[np.argsort(wrong[3:23][open_ones].sum(axis=1), kind="stable")]
-    kept = ordered[: 1 if name == "MOST_CANDIDATES" else 16]
-    proved[kept] = may_be[kept]
-    assert_array_equal(found.may_be_best, proved)
-    assert found.n_by_bonferroni == len(open_ones) - len(kept) > 0 or name == "MOST_PAIRS"
+    n_more = int((found.may_be_best & ~may_be).sum())
+    assert n_more <= found.n_by_bonferroni > 0
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("most", ["MOST_CANDIDATES", "MOST_PAIRS"])
+def test_candidates_for_which_time_is_short_are_judged_by_bonferroni(
+    pool_of_40, pairs, monkeypatch, most
+):
+    """So many candidates as it takes for the last to be left out; 16 candidates."""
+    y_true, Y_pred, wrong = pool_of_40
+    may_be, expected = pairs.best_set(DELTA)
+    candidates = np.flatnonzero(expected & pairs.enough & (pairs.p_values < DELTA))
+    n_errors = wrong[3:23].sum(axis=1)
+    ordered = candidates[np.argsort(n_errors[candidates], kind="stable")]
+    n = 16 if most == "MOST_PAIRS" else 1 + int(np.argmin(may_be[ordered]))
+    monkeypatch.setattr(best, most, 0 if most == "MOST_PAIRS" else n)
+    found = pool(y_true, Y_pred[3:23]).best_set()
+    expected[ordered[:n]] = may_be[ordered[:n]]
+    assert_array_equal(found.may_be_best, expected)
+    assert found.n_by_bonferroni == max(len(ordered) - n, 0)
+    assert most == "MOST_PAIRS" or not may_be[ordered[n - 1]]
 
 
 def test_the_front_holds_the_best_models_that_fit(pool_of_40, monkeypatch):
