@@ -25,7 +25,7 @@ from radabound_fast.pool.exact import holm
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
-from radabound_fast.rows.moments import Moments, moments_of
+from radabound_fast.rows.moments import moments_of
 
 M, K, DELTA, SEED = 600, 40, 0.1, 5
 L = 1003  # sign vectors: the last strip of 8 is not full
@@ -184,6 +184,27 @@ def test_better_at_every_delta_where_a_model_is_just_found(seed):
     check_better(wrong, base, edges(lambda delta: by_numpy.better(delta)[0]))
 
 
+def test_the_last_model_of_a_step_down_has_all_of_delta():
+    """Two far better ones are found first; of the third p is compared with delta, or a little more.
+
+    Of four thirds some have a critical value that is further out than the normal law's.
+    """
+    row, m, at_floor = np.arange(400), 400, 0
+    base, far = row < 120, row < 20
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(m)
+        third = (base ^ ((row < 57) | (row >= 120) & (row < 163)))[order]  # 57 against 43
+        wrong = np.array([far[order], (row < 25)[order], third])
+        by_numpy = Against(wrong, base[order])
+        for delta in edges(lambda delta, by_numpy=by_numpy: by_numpy.better(delta)[0]):
+            made = ModelPool(m, delta=delta, seed=SEED, n_vectors=L, baseline=base[order])
+            made.add(wrong)
+            found, levels, _ = by_numpy.better(delta)
+            assert_array_equal(made.better().is_better, found)
+            at_floor += levels[-1] == delta
+    assert at_floor > 0
+
+
 def check_better(wrong, base, deltas, made=None):
     by_numpy, n_steps, n_found = Against(wrong, base), set(), set()
     m = wrong.shape[1]
@@ -325,8 +346,11 @@ def test_the_front_holds_the_best_models_that_fit(pool_of_40, monkeypatch):
     for place in left_out[means[left_out] < made.capped]:
         p_values = Against(wrong[[order[made.best]]], wrong[place]).p_values
         assert p_values[0] < DELTA / front.NO_POOL_HAS
-    made.add(pack_losses(np.ones((3, M), bool)).words, Moments.counted(np.full(3, M), 0, M), K)
-    assert sum(rows.nbytes for _, rows in made.parts) <= 900
+    beyond = wrong[left_out[np.argmin(np.abs(means[left_out] - made.capped))]][np.newaxis]
+    assert beyond.mean() >= made.capped
+    words = pack_losses(beyond).words
+    made.add(words, moments_of(words, M), K)
+    assert np.concatenate([numbers for numbers, _ in made.parts]).max() < K
     assert len(before.parts) >= len(made.parts) and made.best == K - 1
     ((best_row,), *_) = [rows for rows in made.best_rows(1) if len(rows)]
     assert_array_equal(best_row, made.row)
@@ -549,6 +573,7 @@ def test_real_valued_losses(metric):
     assert best.best == found.values.argmax()
     assert 0 < better.is_better.sum() < 9 and not better.is_better[8:].any()
     assert (better.gain_lows[better.is_better] <= better.gains[better.is_better]).all()
+    assert np.isnan(better.gain_lows[~better.is_better]).all()
     assert made.report().ranking(1) == [best.best]
 
 
@@ -596,7 +621,9 @@ def test_exact_tests_of_real_valued_gains_are_bets_made_for_delta():
             holm(np.array([betting_p_value(row, 0.5, one) for row in halves]), delta)
             for one in nats
         )
-        assert_array_equal(found.better().bonferroni_is_better, mine)
+        better = found.better()
+        assert_array_equal(better.bonferroni_is_better, mine)
+        assert_array_equal(np.isnan(better.gain_lows), ~better.is_better)
         n_others += not np.array_equal(mine, others)
     assert n_others > 0
 
