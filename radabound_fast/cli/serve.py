@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from radabound_fast._checks import check_count, counted
+from radabound_fast._checks import check_count, counted, read_as
 from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
@@ -228,7 +228,8 @@ def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
         check_absent(args, ("round",), f"{left_out}, {_ON_A_GRID[kind]}")
     parameters = given(args, *_OPTIONS)
     if args.round is not None:
-        parameters["release"] = Rounded(args.round)
+        with read_as(step="--round"):
+            parameters["release"] = Rounded(args.round)
     space = declared_space(args)
     if space is not None:
         parameters["space"] = space
@@ -238,7 +239,8 @@ def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
     if baseline is not None:
         parameters["baseline"] = baseline
     try:
-        guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
+        with read_as(release="--release" if args.round is None else "--round"):
+            guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
     if kind is ConfirmedSearch:
