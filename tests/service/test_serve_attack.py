@@ -123,7 +123,7 @@ def test_the_bits_that_answers_can_carry_are_those_of_the_table():
     ]
 
 
-# labels found with a model of each error; wide around the counts of 5 models, 30 of a ladder
+# labels found with a model of each error; wide around the counts of SECURITY.md
 LABELS = dict(zip(FEW_BITS, [
     [(10, 200), (40, 600), (150, 1300), (400, 2500)],
     [(80, 500), (250, 1000), (500, 2600), (1000, 3900)],
