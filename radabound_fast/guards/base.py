@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 from radabound_fast._checks import counted
 
@@ -147,8 +147,7 @@ class Guard:
     @property
     def database(self) -> Ledger | SearchRecord | EventRecord | None:
         """The database that the guard was opened from, if it was."""
-        record: Ledger | SearchRecord | EventRecord | None = self._record
-        return record
+        return cast("Ledger | SearchRecord | EventRecord | None", self._record)
 
     def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
@@ -188,8 +187,7 @@ class Guard:
         """Return what `open` does, given all of its arguments by name, the class too."""
         from radabound_fast.guards.opening import open_guard
 
-        opened: Self = open_guard(**arguments)
-        return opened
+        return cast(Self, open_guard(**arguments))
 
     @classmethod
     def _open_record(

@@ -27,10 +27,7 @@ _TOGETHER = 1000  # metrics that MLflow takes in one call
 def log_answers(answers: Iterable[Answer]) -> None:
     """Log value, low, high and half-width of each answer; the step is its number.
 
-    Parameters
-    ----------
-    answers : iterable of Answer
-        ``search.answers``, or what `query_many` of any guard returned.
+    They are ``search.answers``, or what `query_many` of any guard returned.
     """
     now = int(1000 * time.time())
     metrics = (
@@ -57,10 +54,7 @@ def log_trial(study: Any, trial: Any) -> None:
 def log_report(report: Report | RemoteReport) -> None:
     """Log a report as artifacts, and its sentence as the tag ``holdout``.
 
-    Parameters
-    ----------
-    report : Report or RemoteReport
-        ``search.report()``; the artifacts are ``holdout.html`` and ``holdout.json``.
+    It is ``search.report()``; the artifacts are ``holdout.html`` and ``holdout.json``.
     """
     mlflow.log_text(report.to_html(), "holdout.html")
     mlflow.log_text(report.to_json(), "holdout.json")

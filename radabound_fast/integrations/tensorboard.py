@@ -22,11 +22,8 @@ __all__ = ["log_answers", "log_report", "log_trial"]
 def log_answers(writer: Any, answers: Iterable[Answer]) -> None:
     """Log value, low, high and half-width of each answer; the step is its number.
 
-    Parameters
-    ----------
-    writer : object with ``add_scalar(tag, value, step)``
-    answers : iterable of Answer
-        ``search.answers``, or what `query_many` of any guard returned.
+    They are ``search.answers``, or what `query_many` of any guard returned; the writer has
+    ``add_scalar(tag, value, step)``.
     """
     for answer in answers:
         _log(writer, answer.as_metrics(), answer.number)
@@ -48,12 +45,8 @@ def log_trial(writer: Any) -> Callable[[Any, Any], None]:
 def log_report(writer: Any, report: Report | RemoteReport) -> None:
     """Log a report: its sentence, table and guarantee as text, and its picture as an image.
 
-    Parameters
-    ----------
-    writer : object with ``add_text(tag, text)``, and ``add_figure`` for the picture
-        A ``SummaryWriter``.
-    report : Report or RemoteReport
-        ``search.report()``.
+    It is ``search.report()``; the writer has ``add_text(tag, text)``, and ``add_figure`` for the
+    picture, as a ``SummaryWriter`` has.
     """
     writer.add_text("holdout/report", report.to_markdown())
     if hasattr(report, "plot") and hasattr(writer, "add_figure"):

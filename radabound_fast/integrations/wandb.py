@@ -25,10 +25,7 @@ _STEP = f"{PREFIX}step"  # the axis of the charts: other steps of a run are left
 def log_answers(answers: Iterable[Answer]) -> None:
     """Log value, low, high and half-width of each answer, over its number.
 
-    Parameters
-    ----------
-    answers : iterable of Answer
-        ``search.answers``, or what `query_many` of any guard returned.
+    They are ``search.answers``, or what `query_many` of any guard returned.
     """
     run = _run()
     for answer in answers:
@@ -47,13 +44,7 @@ def log_trial(study: Any, trial: Any) -> None:
 
 
 def log_report(report: Report | RemoteReport) -> None:
-    """Log a report as an artifact of type "report" and as a panel, and its sentence in the summary.
-
-    Parameters
-    ----------
-    report : Report or RemoteReport
-        ``search.report()``.
-    """
+    """Log ``search.report()`` as an artifact and a panel, and its sentence in the summary."""
     run = _run()
     artifact = wandb.Artifact(f"holdout-{run.id}", type="report")
     for name, text in (("holdout.html", report.to_html()), ("holdout.json", report.to_json())):

@@ -12,27 +12,17 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from radabound_fast.store.folder import why_not_written
+
+if TYPE_CHECKING:
+    from radabound_fast.store.ledger import Ledger
+    from radabound_fast.store.record import Record
 
 T = TypeVar("T")
 
 SECONDS_A_DAY = 86400
-
-
-class Database(Protocol):
-    """What `Ledger` and `SearchRecord` have in common."""
-
-    path: str
-
-    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T: ...
-
-    def look(self, work: Callable[[sqlite3.Connection], T]) -> T: ...
-
-    def add_log_tables(self) -> None: ...
-
-    def checkpoint(self) -> None: ...
 
 
 class Served(NamedTuple):
@@ -152,7 +142,7 @@ class Log:
 class ServedDatabase:
     """The database of a guard or a search, with a log beside it, which is added if it has none."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Ledger | Record) -> None:
         database.add_log_tables()
         self._database = database
 
