@@ -107,7 +107,7 @@ def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
     return "\n".join([
         textwrap.fill(
             f"Made by `make attacks` on {date.today()}: {len(rows)} attacks of {seconds:g} seconds "
-            f"each. {n_faults} times one cost more than it may.", 110),
+            f"each. {n_faults} times one behind a proxy, or by a team, cost more than it may.", 110),
         "",
         "| attack | in front | sent | others' calls that were answered | median wait, ms "
         "| longest, ms | of /health | memory, MB | logs, GB a day |",
