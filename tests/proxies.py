@@ -49,7 +49,7 @@ def nginx(folder, port, upstream):
     configuration.write_text(changed((EXAMPLES / "nginx.conf").read_text(), {
         "user www-data;": "user root;" if os.geteuid() == 0 else "",  # which may read the folder
         "pid /run/nginx.pid;": f"pid {folder}/nginx.pid;",
-        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
+        "server 127.0.0.1:8000 ": f"server 127.0.0.1:{upstream} ",
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
         "listen [::]:443 ssl;": "",
         "/etc/radabound/": f"{folder}/",

@@ -11,9 +11,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from radabound_fast._checks import check_count, counted
+from radabound_fast._checks import check_count, counted, read_as
 from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
@@ -37,6 +37,9 @@ from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store import open_any
+
+if TYPE_CHECKING:
+    from radabound_fast.service.tokens import Tokens
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -151,7 +154,7 @@ def _serve(args: argparse.Namespace) -> int:
     labels = labels_of(args)
     # before the guard: a database is not made for an address that is taken
     with listen(args.host, args.port) as listener:
-        guard = _open(args, labels)
+        guard = _open(args, labels, tokens)
         host, port = listener.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
@@ -196,7 +199,7 @@ def _warn(what: str) -> None:
     print(f"radabound serve: {what}", file=sys.stderr, flush=True)
 
 
-def _open(args: argparse.Namespace, labels: Any) -> Guard:
+def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
     stored = _kind_of(args.database) if os.path.exists(args.database) else None
     if args.confirm_share is not None and args.guard is None:
         args.guard = "confirmed-search"
@@ -212,6 +215,7 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             "(for teams that see scores and are not trusted: confirmed-search; what each tells of "
             "the labels: SECURITY.md)"
         )
+    tokens.check_fits(kind)
     takes = set(inspect.signature(kind.open).parameters)
     if kind is not Gate:
         takes -= {"release"}  # whose verdicts it is the choice of
@@ -224,7 +228,8 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         check_absent(args, ("round",), f"{left_out}, {_ON_A_GRID[kind]}")
     parameters = given(args, *_OPTIONS)
     if args.round is not None:
-        parameters["release"] = Rounded(args.round)
+        with read_as(step="--round"):
+            parameters["release"] = Rounded(args.round)
     space = declared_space(args)
     if space is not None:
         parameters["space"] = space
@@ -234,7 +239,8 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
     if baseline is not None:
         parameters["baseline"] = baseline
     try:
-        guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
+        with read_as(release="--release" if args.round is None else "--round"):
+            guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
     if kind is ConfirmedSearch:

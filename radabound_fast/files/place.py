@@ -44,9 +44,16 @@ def opened(name: str) -> Iterator[IO[bytes]]:
 def _remote(name: str) -> Iterator[Any]:
     with needs("files"):
         import fsspec
-    with _explained(name):
-        file = fsspec.open(name, "rb").open()
-    with file:
+    with contextlib.ExitStack() as stack:
+        with _explained(name):
+            file = stack.enter_context(fsspec.open(name, "rb").open())
+            if name.lower().startswith("http"):
+                try:
+                    file.seek(-1, os.SEEK_END)
+                    file.read(1)
+                    file.seek(0)
+                except ValueError:  # a server that sends no part of a file: all of it, then
+                    file = stack.enter_context(fsspec.open(f"simplecache::{name}", "rb").open())
         yield file
 
 

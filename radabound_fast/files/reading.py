@@ -52,7 +52,7 @@ from radabound_fast.files.sources import (
     stem_of,
     suffix_of,
 )
-from radabound_fast.files.tables import table_in
+from radabound_fast.files.tables import Table, table_in, table_source
 from radabound_fast.rows.packing import words_of
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -273,7 +273,12 @@ class _File:
     """A file that is about to be read, and what is known of it before."""
 
     def __init__(
-        self, name: str, header: bool | None, transpose: bool | None, classes: bool
+        self,
+        name: str,
+        header: bool | None,
+        transpose: bool | None,
+        classes: bool,
+        table: Table | None,
     ) -> None:
         self.name, self.transpose = name, transpose
         suffix = suffix_of(name)
@@ -283,9 +288,10 @@ class _File:
             self.csv = CsvFile(name, header=header, classes=classes)
             dtype, n_rows = self.csv.dtype, self.csv.shape[0]
         else:
-            self._array = FORMATS[suffix](name, bool(transpose))
+            turned = bool(transpose)
+            self._array = table_source(table, turned) if table else FORMATS[suffix](name, turned)
             dtype, n_rows = self._array.dtype, 0
-        self.is_table = suffix in TABLES
+        self.is_table = table is not None
         # strings, or, in a .csv file, cells that are no numbers
         self.is_text = dtype.kind in "US"
         is_one = self.csv is not None and self.csv.has_header
@@ -322,8 +328,17 @@ class _Files:
             _check_regular(file)
         self.name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         self.transpose, self._classes = transpose, classes
-        self._long = files if all(map(_is_long, files)) else []
-        self.files = [] if self._long else [_File(f, header, transpose, classes) for f in files]
+        # opened once: the footer of a wide table takes long to read
+        tables = [table_in(file) if suffix_of(file) in TABLES else None for file in files]
+        self._long = files if all(map(_is_long, files, tables)) else []
+        self.files = (
+            []
+            if self._long
+            else [
+                _File(file, header, transpose, classes, table)
+                for file, table in zip(files, tables, strict=True)
+            ]
+        )
         self.may_have_header = any(file.may_have_header for file in self.files)
         self._source: Source | None = None
 
@@ -387,13 +402,12 @@ def _check_regular(name: str) -> None:
         raise ValueError(f"{name} must be a regular file, since it is read twice")
 
 
-def _is_long(name: str) -> bool:
+def _is_long(name: str, table: Table | None) -> bool:
     """Whether a file is a table in the long form."""
-    suffix = suffix_of(name)
-    if suffix in CSV:
+    if suffix_of(name) in CSV:
         header = next(lines_of(name), None)
         return header is not None and is_long(header.cells)
-    return suffix in TABLES and is_long([field.name for field in table_in(name).fields])
+    return table is not None and is_long([field.name for field in table.fields])
 
 
 def _check_first_row(files: _Files, labels: np.ndarray) -> None:

@@ -9,21 +9,16 @@ import numpy as np
 
 from radabound_fast._checks import counted
 from radabound_fast.files.formats import Source, npy_source, npz_source, split_key, zarr_source
-from radabound_fast.files.tables import table_source
 
-# suffix, and what opens such a file; .csv files are `files.csv`'s
+# suffix, and what opens such a file; tables are `files.tables`'s, .csv files `files.csv`'s
 FORMATS: dict[str, Callable[[str, bool], Source]] = {
     ".npy": npy_source,
     ".npz": npz_source,
     ".zarr": zarr_source,
-    ".parquet": table_source,
-    ".arrow": table_source,
-    ".feather": table_source,
-    ".ipc": table_source,
 }
 CSV = (".csv", ".csv.gz")
 TABLES = (".parquet", ".arrow", ".feather", ".ipc")
-SUFFIXES = (*FORMATS, *CSV)
+SUFFIXES = (*FORMATS, *TABLES, *CSV)
 
 
 def suffix_of(name: str) -> str:

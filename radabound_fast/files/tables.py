@@ -7,6 +7,7 @@ query as the list, or the packed bytes, in one cell of one column.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -19,7 +20,9 @@ from radabound_fast.files.formats import Source, of_array, one_line, reading
 from radabound_fast.files.place import is_url, opened
 from radabound_fast.rows.packing import side_by_side
 
-_BATCH_BLOCKS = 8  # blocks to decode at a time: of a wide table, each time takes long to begin
+# rows to decode at a time, in at most so many blocks: each time takes long to begin where there are
+# many columns, and to be given more memory takes longer than to decode into it
+_BATCH_ROWS, _BATCH_BLOCKS = 4096, 4
 _NAMES = ("model", "key")  # of the column that may stand beside one of lists
 
 
@@ -30,7 +33,7 @@ class Table(NamedTuple):
     fields: list[Any]  # pyarrow's, without an index that pandas wrote
     n_rows: int
     batches: Callable[[list[str], int], Iterator[Any]]  # of these columns, about so many rows each
-    columns: Callable[[list[str]], list[Any]]  # these columns whole
+    columns: Callable[[list[str], int], Iterator[list[Any]]]  # these whole, so many at a time
 
 
 def table_in(name: str) -> Table:
@@ -72,9 +75,11 @@ def _parquet(name: str) -> Table:
         with file() as table:
             yield from table.iter_batches(n, columns=columns, use_threads=False)
 
-    def whole(columns: list[str]) -> list[Any]:
+    def whole(columns: list[str], n: int) -> Iterator[list[Any]]:
         with file() as table:
-            return list(table.read(columns=columns, use_threads=False).columns)
+            for start in range(0, len(columns), n):
+                some = columns[start : start + n]
+                yield list(table.read(columns=some, use_threads=False).columns)
 
     return Table(name, fields, n_rows, batches, whole)
 
@@ -117,10 +122,12 @@ def _arrow(name: str) -> Table:
             for start in range(0, len(batch), n):
                 yield chosen.slice(start, n)
 
-    def whole(columns: list[str]) -> list[Any]:
+    def whole(columns: list[str], n: int) -> Iterator[list[Any]]:
         every = stored()
         next(every)
-        return list(pa.Table.from_batches(list(every), schema).select(columns).columns)
+        table = pa.Table.from_batches(list(every), schema)
+        for start in range(0, len(columns), n):
+            yield list(table.select(columns[start : start + n]).columns)
 
     return Table(name, _without_index(schema), n_rows, batches, whole)
 
@@ -195,9 +202,8 @@ def as_kind(array: Any, kind: Any) -> Any:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def table_source(name: str, transpose: bool) -> Source:
+def table_source(table: Table, transpose: bool) -> Source:
     """The queries of a table, and their names where it has some."""
-    table = table_in(name)
     lists = [field for field in table.fields if _n_in_cell(field.type) is not None]
     if lists:
         return _of_cells(table, lists, transpose)
@@ -216,15 +222,15 @@ def _of_columns(table: Table, transpose: bool) -> Source:
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     kind_of_column = dict(zip(columns, kinds, strict=True))
 
-    def matrix(names: list[str], arrays: list[Any]) -> np.ndarray:
-        """Columns, each as a row."""
-        whole = [
+    def checked(names: list[str], arrays: list[Any]) -> list[Any]:
+        """Columns, each in one piece and without missing values."""
+        return [
             as_kind(without_missing(name, column, array), kind_of_column[column])
             for column, array in zip(names, arrays, strict=True)
         ]
-        if len(dtypes) > 1:
-            return side_by_side([_numbers(array) for array in whole]).T
-        # in one piece: a conversion for each column takes as long as to decode it
+
+    def matrix(whole: list[Any]) -> np.ndarray:
+        """Columns of one kind, each as a row, converted at once: of strings each takes long."""
         return values_of(name, pa.concat_arrays(whole)).reshape(len(whole), -1)
 
     def check_length(n_read: int) -> None:
@@ -233,18 +239,26 @@ def _of_columns(table: Table, transpose: bool) -> Source:
 
     def rows(n: int) -> Iterator[np.ndarray]:
         n_read = 0
-        for batch in table.batches(columns, _BATCH_BLOCKS * n):
+        for batch in table.batches(columns, min(_BATCH_BLOCKS * n, max(_BATCH_ROWS, n))):
             n_read += len(batch)
-            decoded = np.ascontiguousarray(matrix(columns, batch.columns).T)
-            yield from of_array(decoded).blocks(n)
+            whole = checked(columns, batch.columns)
+            if dtype.kind == "U":
+                yield from of_array(np.ascontiguousarray(matrix(whole).T)).blocks(n)
+                continue
+            values = [_numbers(array) for array in whole]
+            for start in range(0, len(batch), n):
+                yield side_by_side([each[start : start + n] for each in values])
         check_length(n_read)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
-        for start in range(0, len(columns), n):
-            some = columns[start : start + n]
-            arrays = table.columns(some)
+        names = iter(columns)
+        for arrays in table.columns(columns, n):
             check_length(len(arrays[0]))
-            yield matrix(some, arrays)
+            whole = checked(list(itertools.islice(names, len(arrays))), arrays)
+            if len(dtypes) > 1:
+                yield side_by_side([_numbers(array) for array in whole]).T
+            else:
+                yield matrix(whole)
 
     if transpose:
         return Source((len(columns), table.n_rows), dtype, transposed_rows, columns)
@@ -280,7 +294,7 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
         raise ValueError(f"{name} has a row in each cell: it cannot be transposed")
     names = None
     if others:
-        (of_names,) = table.columns(others)
+        ((of_names,),) = table.columns(others, 1)
         names = [str(each) for each in without_missing(name, others[0], of_names).to_pylist()]
     outer = lists[0].type
     widths, kind = _widths(table, column, outer)

@@ -141,9 +141,7 @@ class Service:
 
     def _take_tokens(self, tokens: Tokens) -> None:
         """Take over who may ask, and limits; ValueError if they do not fit the guard."""
-        guard = self._answering.guard
-        if guard.needs != "key" and any(team.part is not None for team in tokens.teams):
-            raise ValueError(f"keys= must be left out of the tokens with a {guard.kind}")
+        tokens.check_fits(self._answering.guard)
         self._tokens, self._answering.together = tokens, tokens.together
 
     def _read_tokens(self) -> None:

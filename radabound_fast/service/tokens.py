@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import NamedTuple
 
+from radabound_fast.guards.base import Guard
 from radabound_fast.service.parts import Part
 from radabound_fast.service.wire import VISIBLE_ASCII
 from radabound_fast.store import Path
@@ -115,6 +116,13 @@ class Tokens:
             if hmac.compare_digest(known, digest):
                 owner = team
         return owner
+
+    def check_fits(self, guard: Guard | type[Guard]) -> None:
+        """ValueError if keys are teams' own, and the guard has no keys."""
+        if guard.needs != "key" and any(team.part is not None for team in self.teams):
+            raise ValueError(
+                f"keys= must be left out of {os.fsdecode(self._path)} with a {guard.kind}"
+            )
 
     def has_changed(self) -> bool:
         """Whether the file is another one than was read last."""

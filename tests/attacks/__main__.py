@@ -85,11 +85,15 @@ def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
     counts = outcome.counts
     sent = f"{counts.get('connections', 0):,} connections, {counts.get('octets', 0) / 1e6:,.0f} MB"
     if "requests" in counts:
-        sent = f"{counts['requests']:,} requests, {sent}"
+        statuses = ", ".join(
+            f"{name[7:]}: {counts[name]:,}" for name in sorted(counts) if name.startswith("status ")
+        )
+        sent = f"{counts['requests']:,} requests{statuses and f' ({statuses})'}, {sent}"
     n_asked = len(outcome.waits) + sum("/" not in failure for failure in outcome.failures)
     waits, health = ([1000 * wait for wait in one] for one in (outcome.waits, outcome.health))
+    answered = f"{len(waits):,} of {n_asked:,}"
     cells = [
-        title(attack), proxy, sent, f"{len(waits):,} of {n_asked:,}",
+        title(attack), proxy, sent, f"**{answered}**" if outcome.failures else answered,
         f"{statistics.median(waits):,.0f}" if waits else "",
         f"{max(waits):,.0f}" if waits else "",
         f"{max(health):,.0f}" if health else "",
@@ -155,10 +159,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="attacks", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="of the names of the attacks to try")
     parser.add_argument("--quick", action="store_true", help="in a minute, behind nginx alone")
-    parser.add_argument("--seconds", type=float, help="of an attack (default: 60; quick: 1.5)")
+    parser.add_argument("--seconds", type=float, help="of an attack (default: 60; quick: 1)")
     parser.add_argument("--front", action="append", choices=[NOTHING, *PROXIES])
     args = parser.parse_args()
-    seconds = args.seconds or (1.5 if args.quick else 60.0)
+    seconds = args.seconds or (1.0 if args.quick else 60.0)
     fronts = []
     for front in args.front or (["nginx"] if args.quick else [NOTHING, *PROXIES]):
         if front == NOTHING or shutil.which(front):
@@ -183,7 +187,7 @@ def main() -> int:
             # without a proxy strangers may; a team may nowhere
             n_faults += len(found) if proxy or attack.team else 0
     if not args.words:
-        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (20, labels.ERRORS)
+        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (10, labels.ERRORS)
         of_labels = label_rows(n_models, errors)
         print(*of_labels, sep="\n")
         if not args.quick:

@@ -1,7 +1,12 @@
 """Data sets of many files: the answer of the whole, whatever the files, and where they lie."""
 
+import contextlib
+import functools
+import http.server
 import json
 import os
+import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +15,7 @@ import pytest
 from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.files import reading as files
 from radabound_fast.files.place import expanded
+from radabound_fast.files.tables import table_in, table_source
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -494,6 +500,110 @@ def test_a_bucket_of_s3_is_read(folder):
 
         fsspec.config.conf.pop("s3", None)
         server.stop()
+
+
+class _Whole(http.server.SimpleHTTPRequestHandler):
+    """Sends whole files, as Python's own server does, to whoever goes away in the middle too."""
+
+    def log_message(self, *_):
+        pass
+
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(ConnectionError):
+            super().copyfile(source, outputfile)
+
+
+class _Parts(_Whole):
+    """Sends what is asked for of a file, as servers of data sets do."""
+
+    def do_GET(self):
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if asked is None or not os.path.isfile(path := self.translate_path(self.path)):
+            super().do_GET()
+            return
+        first, last = map(int, asked.groups())
+        content = Path(path).read_bytes()
+        part = content[first : last + 1]
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(part)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("handler", [_Parts, _Whole])
+def test_files_of_an_http_server_are_read(folder, handler):
+    pytest.importorskip("aiohttp", reason="what fsspec reads http with is not installed")
+    # more than fsspec reads ahead
+    many = np.tile(PREDICTIONS.astype(np.int8), (6_000_000 // PREDICTIONS.size, 1))
+    for suffix in (".npy", ".npz", ".csv", ".parquet"):
+        WRITERS[suffix](f"p/p{suffix}", PREDICTIONS)
+    WRITERS[".npy"]("p/many.npy", many)
+    in_folder = functools.partial(handler, directory="p")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), in_folder) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            for suffix in (".npy", ".npz", ".csv", ".parquet"):
+                np.testing.assert_array_equal(whole(opened(f"{url}/p{suffix}")), PREDICTIONS)
+            np.testing.assert_array_equal(whole(opened(f"{url}/many.npy")), many)
+            np.testing.assert_array_equal(whole(opened(f"{url}/p*.npy")), PREDICTIONS)
+            with pytest.raises(ValueError, match=f"{url}/none.npy cannot be read: "):
+                opened(f"{url}/none.npy")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_bucket_of_google_is_read(folder, monkeypatch):
+    """Against a server of this process; gcsfs would first ask one over TLS what a bucket is."""
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    emulator = pytest.importorskip(
+        "gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed"
+    )
+    gcsfs = pytest.importorskip("gcsfs")
+    import fsspec
+
+    server = emulator.create_server("127.0.0.1", 0, in_memory=True)
+    server.start()
+    try:
+        port = server._api._httpd.server_port
+        endpoint = {"token": "anon", "endpoint_url": f"http://127.0.0.1:{port}"}
+        monkeypatch.setitem(fsspec.config.conf, "gs", endpoint)
+        system = gcsfs.GCSFileSystem(project="x", **endpoint)
+        system.mkdir("bucket")
+        for number, rows in enumerate(np.split(PREDICTIONS, [9])):
+            WRITERS[".parquet"](f"p/part-{number}.parquet", rows)
+            system.put(f"p/part-{number}.parquet", f"bucket/set/part-{number}.parquet")
+        for place in ("gs://bucket/set", "gs://bucket/set/part-*.parquet"):
+            np.testing.assert_array_equal(whole(opened(place)), PREDICTIONS)
+        with pytest.raises(ValueError, match="gs://bucket/none.npy cannot be read: "):
+            opened("gs://bucket/none.npy")
+    finally:
+        server.stop()
+
+
+# ---- wide tables ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["int64", "bool", "str", "mixed"])
+def test_a_table_of_many_rows_is_read_whole_in_blocks_of_any_size(folder, kind):
+    """Fewer rows than are decoded at a time, as many, and more; and the rows of several blocks."""
+    numbers = np.random.default_rng(1).integers(0, 2, (9001, 3))
+    table = {
+        f"s{i}": column.astype(["int8", "bool", "float64"][i] if kind == "mixed" else kind)
+        for i, column in enumerate(numbers.T)
+    }
+    pq.write_table(pa.table(table), "wide.parquet", row_group_size=5000)
+    source = table_source(table_in("wide.parquet"), False)
+    expected = numbers.astype(kind) if kind != "mixed" else numbers
+    for n in (1000, 1024, 4095, 4096, 4097, 9001, 20_000):
+        blocks = list(source.blocks(n))
+        assert max(map(len, blocks)) <= n and all(block.flags.c_contiguous for block in blocks)
+        np.testing.assert_array_equal(np.concatenate(blocks), expected)
 
 
 # ---- what the caller gave ------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_the_configurations_agree_with_the_service():
     # the service would close a connection just when the proxy sends on it
     assert number(r"64;\n +keepalive_timeout (\d+)s;", nginx) < server.IDLE_SECONDS
     assert number(r"\tkeepalive (\d+)s", caddy) < server.IDLE_SECONDS
-    assert number(r"limit_conn everybody (\d+);", nginx) < server.MOST_CONNECTIONS
+    assert number(r"max_conns=(\d+);", nginx) < server.MOST_CONNECTIONS
     assert number(r"max_conns_per_host (\d+)", caddy) < server.MOST_CONNECTIONS
     assert number(r"client_header_buffers 4 (\d+)k;", nginx) * 4 << 10 <= server.MOST_HEAD
     assert number(r"max_header_size (\d+)KiB", caddy) << 10 <= server.MOST_HEAD

@@ -26,7 +26,11 @@ from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, Holdout
 Y = np.random.default_rng(5).integers(0, 2, M)
 
 
-SLOW = ("`fixed-sequence`, without signs, `--round .01`", "`declared-search`, `--round .01`")
+SLOW = (
+    "`fixed-sequence`, without signs, `--round .01`",
+    "`declared-search`, `--round .01`",
+    "`declared-search` of `neg_brier_score`, `--round .01`",
+)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_the_bits_that_answers_can_carry_are_those_of_the_table():
     ]
 
 
-# labels found with a model of each error; wide around the counts of 5 models, 30 of a ladder
+# labels found with a model of each error; wide around the counts of SECURITY.md
 LABELS = dict(zip(FEW_BITS, [
     [(10, 200), (40, 600), (150, 1300), (400, 2500)],
     [(80, 500), (250, 1000), (500, 2600), (1000, 3900)],

@@ -80,7 +80,8 @@ def test_the_command_rounds_and_the_file_says_so(tmp_path):
         (["--guard", "gate"], "gate, which answers in verdicts"),
         (["--confirm-share", ".5"], "confirmed-search, whose search scores may tell"),
         (["--guard", "guess-and-check", "--epsilon", ".1"], "guess-and-check, which answers"),
-        (["--guard", "radabound", "--epsilon", ".1"], "a step below 2 epsilon"),
+        (["--guard", "radabound", "--epsilon", ".1"], "--round must have a step below 2 epsilon"),
+        (["--guard", "radabound", "--epsilon", ".1", "--round", "0"], "--round must be positive"),
     ],
 )
 def test_guards_that_answer_on_a_grid_are_not_rounded(tmp_path, capsys, options, reason):

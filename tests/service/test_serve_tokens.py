@@ -253,6 +253,16 @@ def test_where_several_teams_ask_about_all_keys_the_command_says_what_holds(
     assert ("with probability 1 - 2 delta" in capsys.readouterr().err) is warns
 
 
+def test_keys_of_teams_are_refused_before_a_guard_without_keys_is_made(tmp_path, capsys):
+    np.save(tmp_path / "y.npy", Y)
+    write(tmp_path / "t.txt", line("red", "keys=0..4"))
+    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
+             tmp_path / "t.txt", "--port", "0", "--guard", "gate", "--delta", "0.1"]  # fmt: skip
+    assert cli.main(list(map(str, given))) == 2
+    assert "keys= must be left out of" in capsys.readouterr().err
+    assert not (tmp_path / "g.db").exists()
+
+
 APART = [
     ("0..4", "5..9", True), ("0..4", "4..9", False), ("3..3", "0..9", False),
     ('{"a":1}', '{"a":2}', True), ('{"a":1}', '{"b":1}', False), ('{"a":[1,2]}', '{"a":2}', False),

@@ -57,7 +57,15 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=KINDS)
+QUICK = ("FixedSequence", "DeclaredSearch")
+
+
+def the_others_thorough(names):
+    marks = {name: () if name in QUICK else pytest.mark.thorough for name in names}
+    return [pytest.param(name, marks=marks[name]) for name in names]
+
+
+@pytest.fixture(params=the_others_thorough(KINDS))
 def used(request, tmp_path):
     """A guard of each kind that was asked six times, open, with how it is opened and asked."""
     open_one, ask = KINDS[request.param]
@@ -102,6 +110,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("taken", TAKEN)
 def test_nothing_is_written_over(taken, tmp_path):
     guard, copy = tmp_path / "guard.db", tmp_path / "copy.db"
@@ -154,7 +163,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("kind", DAMAGES)
+@pytest.mark.parametrize("kind", the_others_thorough(DAMAGES))
 def test_a_damaged_database_is_not_copied_and_is_named(kind, tmp_path):
     guard, (open_one, ask) = tmp_path / "guard.db", KINDS[kind]
     with contextlib.closing(open_one(guard)) as used:

@@ -111,7 +111,14 @@ class LossRows(Rows):
             sums <<= self.shift - shift
             if secret is not None:
                 hashes = self._of_units(self._values, secret)
-        super().__init__(np.column_stack([sums, np.full(len(sums), self.shift)]), hashes)
+        super().__init__(sums[:, np.newaxis], hashes)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        return [self.kept[:, 0], np.broadcast_to(np.int64(self.shift), len(self.kept))]
+
+    def stored(self, row: int) -> list[Any]:
+        return [self.kept.item(row, 0), self.shift]
 
     @classmethod
     def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes | None) -> LossRows:

@@ -131,7 +131,7 @@ class SearchTask(Task):
         if not isinstance(rows, LossRows):
             return replace(self._partial(span, rows.kept), fingerprints=rows.fingerprints)
         return replace(
-            self._partial(span, rows.kept[:, :1]),
+            self._partial(span, rows.kept),
             unit_shift=rows.shift,
             binary=not rows.shift,
             fingerprints=rows.fingerprints,
