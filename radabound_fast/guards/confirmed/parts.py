@@ -107,8 +107,8 @@ def check_bootstrap(
         rule = f"n_batches must be 1 with limits='bootstrap', got {n_batches}"
     elif delta < _LEAST_DELTA:
         rule = (
-            f"delta must be at least {_LEAST_DELTA} with limits='bootstrap', which takes 10 / delta "
-            f"sign vectors or more, got {delta!r}"
+            f"delta must be at least {_LEAST_DELTA} with limits='bootstrap', which takes 10 / "
+            f"delta sign vectors or more, got {delta!r}"
         )
     elif stratify:
         rule = "stratify must be False with limits='bootstrap', which is of independent rows"
