@@ -480,12 +480,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         return self._rule.guarantee
 
     def _parameters(self) -> dict[str, Any]:
-        return {
-            "n_samples": self.n_samples,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "n_vectors": self.n_vectors,
-            "seed": self.seed,
-            "signs": "stored" if self._signs.nbytes else "generated",
-            "release": described(self.release),
-        }
+        names = ("n_samples", "epsilon", "delta", "n_vectors", "seed")
+        signs = "stored" if self._signs.nbytes else "generated"
+        own = {"signs": signs, "release": described(self.release)}
+        return {name: getattr(self, name) for name in names} | own
