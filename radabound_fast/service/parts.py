@@ -38,7 +38,7 @@ class Part(NamedTuple):
             values = None
         if not isinstance(values, dict) or not values or [] in values.values():
             raise ValueError(
-                'keys must be a range, 0..499, or a mapping in JSON without spaces, '
+                "keys must be a range, 0..499, or a mapping in JSON without spaces, "
                 f'{{"team":"ada"}}, got {text[:50]!r}'
             )
         listed = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
