@@ -165,13 +165,8 @@ def _serve(args: argparse.Namespace) -> int:
         )
         if not ipaddress.ip_address(host).is_loopback:
             _warn("other machines can connect past that proxy, in clear: leave out --host")
-        asking = [team for team in tokens.teams if not team.is_owner]
-        if guard.needs == "key" and len(asking) > 1 and asking[0].part is None:
-            _warn(
-                f"{len(asking)} teams may ask about every key: all intervals hold at once with "
-                f"probability 1 - {len(asking)} delta, unless each has keys= of its own in "
-                f"{args.tokens} (docs/how-to/serve-a-holdout.md)"
-            )
+        if guard.needs == "key" and (shared := tokens.warning_of_keys()):
+            _warn(shared)
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(guard, tokens, max_body=max_body)

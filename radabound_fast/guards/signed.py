@@ -275,7 +275,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if halted:
             self._note_halt(n_answered)
         if self._rounded is not None:
-            values, complexities, complexity = self._rounded.of(values), None, np.nan
+            values, complexities, complexity = self._rule.released(values), None, np.nan
         return RadaBoundAnswers(
             values,
             binary=binary,
@@ -293,7 +293,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self._rounded.of(answer.value), answer.number, self._rule)
+            answer = rounded_answer(self._rule.released(answer.value), answer.number, self._rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer

@@ -146,12 +146,16 @@ class Service:
 
     def _read_tokens(self) -> None:
         """Read the file again; what is malformed changes nothing, and is logged."""
+        shared = self._tokens.warning_of_keys()
         try:
             self._take_tokens(self._tokens.read_again())
         except (OSError, ValueError) as error:
             logger.error("tokens stay as they were: %s", error)
         else:
             logger.info("tokens were read again: %s", counted(len(self._tokens.teams), "name"))
+            now = self._tokens.warning_of_keys()
+            if self._answering.guard.needs == "key" and now != shared:
+                logger.warning("%s", now)
 
     async def _watch_tokens(self) -> None:
         while True:

@@ -900,7 +900,8 @@ class DeclaredSearch(Guard):
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        if self.size is None or self.allow_reruns:
+        # with n_best a key that came before is counted again
+        if self.size is None or self.allow_reruns or self._best is not None:
             return Outlook("no limit: every configuration may be asked about", None)
         left = self.size - self.n_answered
         text = f"{left:,} of {counted(self.size, 'configuration')} were not asked about; no halt"
