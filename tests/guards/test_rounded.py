@@ -290,6 +290,19 @@ def test_a_step_is_below_two_epsilon(name):
         guard_on(name, epsilon=0.2, release=Rounded(0.4))
 
 
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+def test_a_comparison_has_the_gain_of_the_rounded_values(metric):
+    search = DeclaredSearch(Holdout(Y, metric=metric), M + 1, delta=0.1, release=Rounded(STEP))
+    exact = DeclaredSearch(Holdout(Y, metric=metric), M + 1, delta=0.1)
+    for a, b in ((2, 4), (4, 2), (1, 8), (20, 19)):  # 2 and 4 of 60 are both .05
+        models = {"key_a": a, "key_b": b}
+        known = exact.compare(ROWS[a], ROWS[b], **models)
+        told = search.compare(ROWS[a], ROWS[b], **models)
+        assert told.gain == round(exactly(b, M, STEP) - exactly(a, M, STEP), 9)
+        assert told.gain_low <= min(known.gain_low, told.gain)
+        assert told.gain_high >= max(known.gain_high, told.gain)
+
+
 def test_what_else_a_search_tells():
     search = DeclaredSearch(Y, InOrder(), delta=0.1, release=Rounded(STEP))
     exact = DeclaredSearch(Y, InOrder(), delta=0.1)
