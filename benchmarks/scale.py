@@ -6,6 +6,9 @@ models whose partials come in, and in how much memory; Linux.
 ``python -m benchmarks.scale audits`` prints what an audit of a file takes, and what writing its
 answers adds; Linux, 3 GB of disk.
 
+``python -m benchmarks.scale tables`` prints what an audit of a Parquet file of 1,000 columns takes,
+beside the same rows as .npy.
+
 Times of one thread are the thread's own, so that a busy machine hardly shows in them; what takes
 several processes or threads is wall time, the best of a few runs.
 """
@@ -16,6 +19,7 @@ import contextlib
 import os
 import pickle
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +36,7 @@ M, L, K = 4000, 32, 20_000
 SHARD = 1024
 N_MODELS = 10**8
 BLOCK = 10_000  # models of a partial
+SUFFIXES = (".npy", ".parquet")
 Y_TRUE = np.random.default_rng(1).integers(0, 2, M).astype(np.int8)
 
 
@@ -232,7 +237,44 @@ def audits(folder: str, n_rows: int, m: int, packed: bool) -> Iterator[tuple[str
             yield name, told + (f", {times[output] / times['']:.1f} times" if output else "")
 
 
+def tables(folder: str, n_rounds: int = 9) -> Iterator[tuple[str, ...]]:
+    """Seconds of processor time of whole processes, .npy and Parquet in turn: medians."""
+    import pyarrow.parquet
+
+    labels = np.random.default_rng(0).integers(0, 2, 1000)
+    rows = labels ^ (np.random.default_rng(1).random((20_000, 1000)) < 0.2)
+    for dtype, turned in (*((each, False) for each in ("int64", "float64", "int8", "bool")),
+                          ("int8", True)):  # fmt: skip
+        stored, names = rows.astype(dtype), [os.path.join(folder, f"p{e}") for e in SUFFIXES]
+        np.save(os.path.join(folder, "y.npy"), labels.astype(dtype))
+        np.save(names[0], stored.T if turned else stored)
+        columns = stored if turned else stored.T
+        table = {f"{number}": np.ascontiguousarray(one) for number, one in enumerate(columns)}
+        pyarrow.parquet.write_table(pyarrow.table(table), names[1])
+        seconds: list[list[float]] = [[], []]
+        for _ in range(n_rounds):
+            for name, times in zip(names, seconds, strict=True):
+                command = [
+                    *(sys.executable, "-m", "radabound_fast", "audit", "--quiet", "--delta", "0.1"),
+                    *("--space-size", "20000", "--labels", os.path.join(folder, "y.npy")),
+                    *("--predictions", name, *(["--transpose"] if turned else [])),
+                ]
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        npy, parquet = map(statistics.median, seconds)
+        what = "20,000 columns of 1,000" if turned else "20,000 rows of 1,000"
+        yield f"{what}, {dtype}", f"{npy:.2f}", f"{parquet:.2f}", f"{parquet / npy:.1f}"
+
+
 def main() -> None:
+    if sys.argv[1:] == ["tables"]:
+        print("predictions | `.npy` | Parquet | times |\n|---|---|---|---|")
+        with tempfile.TemporaryDirectory() as folder:
+            for row in tables(folder):
+                print(f"| {' | '.join(row)} |", flush=True)
+        return
     if sys.argv[1:] == ["audits"]:
         print("an audit of | ns of processor time a row | \n|---|---|")
         for n_rows, m, packed in (

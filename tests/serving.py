@@ -24,10 +24,12 @@ TOKENS = {name: f"{name}-token-0123456789" for name in ("owner", "red", "blue", 
 A_DAY = 5  # answers for "small"
 
 
-def tokens_file(folder):
+def tokens_file(folder, lines=None):
     path = Path(folder) / "tokens.txt"
-    lines = [f"{name} {token}" for name, token in TOKENS.items()]
-    path.write_text("\n".join(lines) + f" {A_DAY}\n")
+    if lines is None:
+        lines = [f"{name} {token}" for name, token in TOKENS.items()]
+        lines[-1] += f" {A_DAY}"
+    path.write_text("\n".join(lines) + "\n")
     path.chmod(0o600)
     return path
 
@@ -69,10 +71,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def in_thread(guard, folder, tls=(None, None), **options):
+def in_thread(guard, folder, tls=(None, None), lines=None, **options):
     """A service of an opened guard, which it closes; it may speak TLS, as a proxy would."""
     listener = listen("127.0.0.1", 0)
-    server = make_server(guard, Tokens(tokens_file(folder)), **options)
+    server = make_server(guard, Tokens(tokens_file(folder, lines)), **options)
     server.config.ssl_certfile, server.config.ssl_keyfile = tls
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -205,13 +205,9 @@ def _markdown(gate: Gate, verdict: Verdict, text: str) -> str:
 
 
 def _status(gate: Gate) -> dict[str, Any]:
-    return {
-        "parameters": gate.parameters,
-        "metric": gate.metric,
-        "verdicts": [one.to_dict() for one in gate.verdicts],
-        "in_production": gate.in_production,
-        "guarantee": gate.guarantee,
-    }
+    names = ("parameters", "metric", "in_production", "guarantee")
+    verdicts = [one.to_dict() for one in gate.verdicts]
+    return {name: getattr(gate, name) for name in names} | {"verdicts": verdicts}
 
 
 def _status_text(gate: Gate) -> str:

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radabound_fast._checks import check_count, counted, read_as
 from radabound_fast._extras import needs
@@ -37,6 +37,9 @@ from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store import open_any
+
+if TYPE_CHECKING:
+    from radabound_fast.service.tokens import Tokens
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -151,7 +154,7 @@ def _serve(args: argparse.Namespace) -> int:
     labels = labels_of(args)
     # before the guard: a database is not made for an address that is taken
     with listen(args.host, args.port) as listener:
-        guard = _open(args, labels)
+        guard = _open(args, labels, tokens)
         host, port = listener.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
@@ -162,13 +165,8 @@ def _serve(args: argparse.Namespace) -> int:
         )
         if not ipaddress.ip_address(host).is_loopback:
             _warn("other machines can connect past that proxy, in clear: leave out --host")
-        asking = [team for team in tokens.teams if not team.is_owner]
-        if guard.needs == "key" and len(asking) > 1 and asking[0].part is None:
-            _warn(
-                f"{len(asking)} teams may ask about every key: all intervals hold at once with "
-                f"probability 1 - {len(asking)} delta, unless each has keys= of its own in "
-                f"{args.tokens} (docs/how-to/serve-a-holdout.md)"
-            )
+        if guard.needs == "key" and (shared := tokens.warning_of_keys()):
+            _warn(shared)
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(guard, tokens, max_body=max_body)
@@ -196,7 +194,7 @@ def _warn(what: str) -> None:
     print(f"radabound serve: {what}", file=sys.stderr, flush=True)
 
 
-def _open(args: argparse.Namespace, labels: Any) -> Guard:
+def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
     stored = _kind_of(args.database) if os.path.exists(args.database) else None
     if args.confirm_share is not None and args.guard is None:
         args.guard = "confirmed-search"
@@ -212,6 +210,7 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             "(for teams that see scores and are not trusted: confirmed-search; what each tells of "
             "the labels: SECURITY.md)"
         )
+    tokens.check_fits(kind)
     takes = set(inspect.signature(kind.open).parameters)
     if kind is not Gate:
         takes -= {"release"}  # whose verdicts it is the choice of

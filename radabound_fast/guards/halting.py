@@ -115,6 +115,11 @@ class HaltingRule:
 
         return self.free.end_of(passes, n_queries) - n_queries
 
+    def released(self, values: Any) -> Any:
+        """What is released of means, where answers are rounded."""
+        assert self.rounded is not None
+        return at_most(self.rounded.of(values), 1.0)  # a step need not divide 1
+
     def interval(self, values: Any, n_queries: Any, declared: Any) -> tuple[Any, Any]:
         """Where the truths of answers lie; as `Bound.interval`, of this configuration.
 

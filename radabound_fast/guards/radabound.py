@@ -185,11 +185,8 @@ class RadaBound(SignedGuard):
         return cls._open(locals())
 
     def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "bound": self.bound,
-            "estimator": self.estimator,
-            "two_sided": self.two_sided,
-        }
+        own = {name: getattr(self, name) for name in ("bound", "estimator", "two_sided")}
+        return super()._parameters() | own
 
     def __repr__(self) -> str:
         return (

@@ -275,7 +275,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if halted:
             self._note_halt(n_answered)
         if self._rounded is not None:
-            values, complexities, complexity = self._rounded.of(values), None, np.nan
+            values, complexities, complexity = self._rule.released(values), None, np.nan
         return RadaBoundAnswers(
             values,
             binary=binary,
@@ -293,7 +293,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self._rounded.of(answer.value), answer.number, self._rule)
+            answer = rounded_answer(self._rule.released(answer.value), answer.number, self._rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer
@@ -480,12 +480,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         return self._rule.guarantee
 
     def _parameters(self) -> dict[str, Any]:
-        return {
-            "n_samples": self.n_samples,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "n_vectors": self.n_vectors,
-            "seed": self.seed,
-            "signs": "stored" if self._signs.nbytes else "generated",
-            "release": described(self.release),
-        }
+        names = ("n_samples", "epsilon", "delta", "n_vectors", "seed")
+        signs = "stored" if self._signs.nbytes else "generated"
+        own = {"signs": signs, "release": described(self.release)}
+        return {name: getattr(self, name) for name in names} | own

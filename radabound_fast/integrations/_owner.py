@@ -60,7 +60,8 @@ class AnyGuard(Protocol):
 def check_guard(guard: Any) -> AnyGuard:
     """Return the guard, if it was made on labels and still answers.
 
-    Raises TypeError if it is no such guard, HoldoutExhausted if it has halted or can never answer.
+    Raises TypeError if it is no such guard, ValueError if it stores its best answers alone, and
+    HoldoutExhausted if it has halted or can never answer.
     """
     if not all(hasattr(type(guard), name) for name in ("query", "needs", "holdout")):
         raise TypeError(
@@ -70,6 +71,11 @@ def check_guard(guard: Any) -> AnyGuard:
     known = cast(AnyGuard, guard)
     if known.holdout.takes == "losses":
         raise TypeError(f"guard must be made on labels, got a {known.kind} of losses")
+    if is_search_here(known) and known.n_best is not None:
+        raise ValueError(
+            f"guard must store all answers, got n_best={known.n_best}: a tool may come to a key "
+            "again, with another model"
+        )
     if known.halted:
         raise _exhausted(known, "guard had halted before: nothing is fitted")
     if not known.can_answer:

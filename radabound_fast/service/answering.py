@@ -113,6 +113,10 @@ class Answering:
         # those of a finalist or a candidate are stored, as classes: errors would show the labels
         as_predictions = guard.of_teams or not self._tells_scores
         self._reader = Reader(guard.holdout, as_predictions=as_predictions)
+        # with three classes or more other predictions may err in the same rows, so that it tells
+        # something of the labels whether a key that came before is refused (SECURITY.md)
+        self._refusals_tell = guard.needs == "key" and len(guard.holdout.classes or ()) > 2
+        self._refused: Counter[tuple[str, int]] = Counter()  # such rows, by team and day
         self._store = guard.share_transactions()
         self._stale = False  # whether the guard holds what was not committed
         self.n_commits = 0
@@ -251,6 +255,8 @@ class Answering:
                     raise  # of all that are in the transaction
                 except (TypeError, ValueError) as error:
                     call.reply = bad_request(error)
+                    if self._refusals_tell and hasattr(error, "answer"):
+                        self._count_refused(call, second)
                 except Exception as error:  # which has counted nothing
                     call.reply = internal_error(error)
                 else:
@@ -276,6 +282,11 @@ class Answering:
                 )
                 best += self._best_of(call.team, second, fields)
         log.add(served, best)
+
+    def _count_refused(self, call: Call, second: int) -> None:
+        """Count the rows of a refused call as answers of today, until the service ends."""
+        for team in (call.team.name, *(() if call.team.is_owner else (ALL,))):
+            self._refused[team, second // SECONDS_A_DAY] += call.n_rows
 
     def _best_of(self, team: Team, second: int, fields: dict[str, Any]) -> Iterator[Best]:
         """The best of the answers of a reply, if it has scores, by the limit that counts."""
@@ -318,7 +329,8 @@ class Answering:
         ):  # fmt: skip
             if whose.a_day is None:
                 continue
-            left = max(whose.a_day - n_before() - spent[whose.name], 0)
+            n_refused = self._refused[whose.name, day]
+            left = max(whose.a_day - n_before() - n_refused - spent[whose.name], 0)
             if call.n_rows > left:
                 reason = (
                     f"{who} {counted(left, 'answer')} left of {whose.a_day:,} today (UTC), and "

@@ -141,19 +141,21 @@ class Service:
 
     def _take_tokens(self, tokens: Tokens) -> None:
         """Take over who may ask, and limits; ValueError if they do not fit the guard."""
-        guard = self._answering.guard
-        if guard.needs != "key" and any(team.part is not None for team in tokens.teams):
-            raise ValueError(f"keys= must be left out of the tokens with a {guard.kind}")
+        tokens.check_fits(self._answering.guard)
         self._tokens, self._answering.together = tokens, tokens.together
 
     def _read_tokens(self) -> None:
         """Read the file again; what is malformed changes nothing, and is logged."""
+        shared = self._tokens.warning_of_keys()
         try:
             self._take_tokens(self._tokens.read_again())
         except (OSError, ValueError) as error:
             logger.error("tokens stay as they were: %s", error)
         else:
             logger.info("tokens were read again: %s", counted(len(self._tokens.teams), "name"))
+            now = self._tokens.warning_of_keys()
+            if self._answering.guard.needs == "key" and now != shared:
+                logger.warning("%s", now)
 
     async def _watch_tokens(self) -> None:
         while True:

@@ -36,9 +36,10 @@ class Part(NamedTuple):
             values = json.loads(text)
         except (ValueError, RecursionError):
             values = None
-        if not isinstance(values, dict) or not values:
+        if not isinstance(values, dict) or not values or [] in values.values():
             raise ValueError(
-                'keys must be a range, 0..499, or a mapping in JSON without spaces, {"team":"ada"}'
+                "keys must be a range, 0..499, or a mapping in JSON without spaces, "
+                f'{{"team":"ada"}}, got {text[:50]!r}'
             )
         listed = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
         return cls(text, None, listed)

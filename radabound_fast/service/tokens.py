@@ -24,6 +24,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from typing import NamedTuple
 
+from radabound_fast.guards.base import Guard
 from radabound_fast.service.parts import Part
 from radabound_fast.service.wire import VISIBLE_ASCII
 from radabound_fast.store import Path
@@ -67,6 +68,9 @@ class Tokens:
         In the order of the file.
     together : Team
         The limits of all teams together.
+    without_part : set of str
+        Names of the teams that may ask about every key of a space, or might before the file was
+        changed; the owner aside.
 
     Raises
     ------
@@ -92,6 +96,9 @@ class Tokens:
         self.together = together[-1]
         self._digests = [(digest, _until(team, self.together)) for digest, team in digests]
         self.teams = [team for _, team in self._digests]
+        # names of all who may, or might, ask about every key
+        self.without_part = {team.name for team in self._asking if team.part is None}
+        self.without_part |= set() if before is None else before.without_part
         for distinct, what in (
             ({digest for digest, _ in digests}, "token"),
             ({team.name for team in self.teams}, "name"),
@@ -108,6 +115,17 @@ class Tokens:
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 
+    def warning_of_keys(self) -> str:
+        """What holds of a declared space whose keys several teams may ask about, or ""."""
+        n = len(self.without_part)
+        if n < 2:
+            return ""
+        return (
+            f"{n} teams may ask about every key: all intervals hold at once with probability "
+            f"1 - {n} delta, unless each has keys= of its own in {os.fsdecode(self._path)} "
+            "(docs/how-to/serve-a-holdout.md)"
+        )
+
     def team_of(self, token: bytes) -> Team | None:
         """The team that has this token, or None, in the same time for every token."""
         digest, owner = hashlib.sha256(token).digest(), None
@@ -115,6 +133,13 @@ class Tokens:
             if hmac.compare_digest(known, digest):
                 owner = team
         return owner
+
+    def check_fits(self, guard: Guard | type[Guard]) -> None:
+        """ValueError if keys are teams' own, and the guard has no keys."""
+        if guard.needs != "key" and any(team.part is not None for team in self.teams):
+            raise ValueError(
+                f"keys= must be left out of {os.fsdecode(self._path)} with a {guard.kind}"
+            )
 
     def has_changed(self) -> bool:
         """Whether the file is another one than was read last."""
@@ -144,16 +169,21 @@ class Tokens:
             if words and not words[0].startswith("#"):
                 yield number, words
 
+    @property
+    def _asking(self) -> list[Team]:
+        return [team for team in self.teams if not team.is_owner]
+
     def _parts_with(self, before: dict[str, Part]) -> dict[str, Part]:
         """The parts that teams have and had; ValueError if they are not apart, or have changed.
 
         Which team's model a key stands for must be fixed before any score is seen.
         """
-        asking = [team for team in self.teams if not team.is_owner]
-        with_part = {team.name: team.part for team in asking if team.part is not None}
-        if with_part and len(with_part) < len(asking):
-            without = next(team.name for team in asking if team.part is None)
-            raise ValueError(f"keys= must be given to all teams or to none, {without} has none")
+        with_part = {team.name: team.part for team in self._asking if team.part is not None}
+        if self.without_part and (with_part or before):
+            raise ValueError(
+                "keys= must be given to all teams from the start of the service on, or to none, "
+                f"{min(self.without_part)} has or had none"
+            )
         for name, part in with_part.items():
             if before.get(name, part) != part:
                 raise ValueError(f"keys of {name} must stay {before[name].text}, got {part.text}")

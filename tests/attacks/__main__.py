@@ -3,8 +3,9 @@
 Each attack runs against a service of its own, without a proxy and behind each of examples/service
 that is installed, while another team asks.  The counts, and what answers tell of labels, go into
 docs/evidence/attacks.md.  The exit code is 1 if an attack behind a proxy, or by a team, costs the
-others or the machine more than it may.  --quick is the same in a minute, behind nginx alone, and
-writes nothing; nor does a run that chooses attacks by words of their names.
+others or the machine more than it may.  --quick is a minute of it, behind nginx alone and without
+the attacks on labels, which the tests make, and writes nothing; nor does a run that chooses attacks
+by words of their names.
 
 Nothing connects to another machine, and every attack ends by itself.
 """
@@ -56,6 +57,7 @@ ATTACKS = [
 # what an attack may cost: seconds of the others; octets of memory; octets of logs a second, and of
 # the database where no answer is given
 MOST_WAIT, MOST_MEMORY, MOST_LOGS, MOST_DATABASE = 5.0, 2**28, 10_000, 100_000
+N_MODELS = 10  # of each error, in attacks on labels
 
 
 # ---- what one client can cost the others ---------------------------------------------------------
@@ -107,7 +109,9 @@ def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
     return "\n".join([
         textwrap.fill(
             f"Made by `make attacks` on {date.today()}: {len(rows)} attacks of {seconds:g} seconds "
-            f"each. {n_faults} times one cost more than it may.", 110),
+            f"each. {n_faults} times one behind a proxy, or by a team, cost more than it may.",
+            110,
+        ),
         "",
         "| attack | in front | sent | others' calls that were answered | median wait, ms "
         "| longest, ms | of /health | memory, MB | logs, GB a day |",
@@ -119,23 +123,28 @@ def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
 # ---- what answers tell of the labels -------------------------------------------------------------
 
 
-def label_rows(n_models: int, errors: tuple[float, ...]) -> list[str]:
+def label_table() -> str:
     """How many labels each attack learned, the fewest and the most of several models an error."""
     rng = np.random.default_rng(5)
     y_true = rng.integers(0, 2, labels.M)
-    rows = []
+    lines = [
+        f"m = {labels.M:,}; {N_MODELS} models of each error.",
+        "",
+        "| `--guard` | error of the attacker's model | labels learned for certain |",
+        "|---|---|---|",
+    ]
     for name, (make, attack) in labels.EXACT.items():
         n = _learned(attack(make(y_true)), y_true)
-        rows.append(f"| {name} | none | {n:,} |")
+        lines.append(f"| {name} | none | {n:,} |")
     for name, (_, attack) in labels.FEW_BITS.items():
-        for error in errors:
-            models = [labels.model_of(y_true, error, rng) for _ in range(n_models)]
+        for error in labels.ERRORS:
+            models = [labels.model_of(y_true, error, rng) for _ in range(N_MODELS)]
             counts = [
                 _learned(attack(y_true, model, int((model != y_true).sum())), y_true)
                 for model in models
             ]
-            rows.append(f"| {name} | {error:g} | {min(counts):,} to {max(counts):,} |")
-    return rows
+            lines.append(f"| {name} | {error:g} | {min(counts):,} to {max(counts):,} |")
+    return "\n".join(lines)
 
 
 def _learned(found: dict[int, int], y_true: np.ndarray) -> int:
@@ -143,16 +152,6 @@ def _learned(found: dict[int, int], y_true: np.ndarray) -> int:
     if wrong:
         raise AssertionError(f"{wrong} labels were learned for certain, and are wrong")
     return len(found)
-
-
-def label_table(rows: list[str], n_models: int) -> str:
-    return "\n".join([
-        f"m = {labels.M:,}; {n_models} models of each error.",
-        "",
-        "| `--guard` | error of the attacker's model | labels learned for certain |",
-        "|---|---|---|",
-        *rows,
-    ])  # fmt: skip
 
 
 def main() -> int:
@@ -186,16 +185,12 @@ def main() -> int:
             print(rows[-1], *found, sep="\n    ", flush=True)
             # without a proxy strangers may; a team may nowhere
             n_faults += len(found) if proxy or attack.team else 0
-    if not args.words:
-        n_models, errors = (1, labels.ERRORS[:2]) if args.quick else (10, labels.ERRORS)
-        of_labels = label_rows(n_models, errors)
-        print(*of_labels, sep="\n")
-        if not args.quick:
-            sys.path.append(str(PAGE.parents[1] / "make"))
-            from marked import fill
+    if not args.words and not args.quick:
+        sys.path.append(str(PAGE.parents[1] / "make"))
+        from marked import fill
 
-            fill(PAGE, "costs", cost_table(rows, n_faults, seconds))
-            fill(PAGE, "labels", label_table(of_labels, n_models))
+        fill(PAGE, "costs", cost_table(rows, n_faults, seconds))
+        fill(PAGE, "labels", label_table())
     print(f"{time.monotonic() - begun:.0f} s, {n_faults} faults")
     return 1 if n_faults else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,29 @@ def by_digits(search: DeclaredSearch) -> dict[int, int]:
         code = round((sum_of_losses - (M - A_KEY) / 4 - (p**2).sum()) * 2**A_KEY)
         found += [code >> (A_KEY - 1 - i) & 1 for i in range(A_KEY)]
     return dict(enumerate(found))
+
+
+def by_a_cell_of_scores(search: DeclaredSearch) -> dict[int, int]:
+    """Rounded Brier scores: the sum of losses is brought to the edge of a cell, as in `by_a_cell`.
+
+    Predictions of 1/2 lose a quarter whatever the label is.  In their place those of 1 lose 1 or
+    nothing, more on average, so that the sum crosses the edge upwards, at a label of 0.
+    """
+    row, key, edge = np.full(M, 0.5), 0, 0.255 * M
+    before = value = search.query(row, key=key).value
+    while value == before:
+        row[key] = 1.0
+        key += 1
+        value = search.query(row, key=key).value
+    rest = (M - key) / 4
+    above = rest + math.floor(edge - rest) + 1 - edge  # the other losses are 0 or 1
+    row[key - 1] = math.sqrt(1 - above + 1e-4)
+    found = {}
+    for i in set(range(M)) - {key - 1}:
+        less = row.copy()
+        less[i] -= 1e-3  # the sum falls below the edge, or rises
+        found[i] = int(search.query(less, key=key + 1 + i).value == value)
+    return found | {key - 1: 0}
 
 
 def edge_of(check: GuessAndCheck, errors: int, upper: bool) -> float:
@@ -167,6 +191,10 @@ EXACT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], dict[int, int]]]] =
     "`declared-search`, `--round .01`": (
         lambda y: DeclaredSearch(y, 2 * M, delta=0.1, release=ROUNDED),
         lambda search: by_a_cell(lambda row, key: search.query(row, key=key).value)),
+    "`declared-search` of `neg_brier_score`, `--round .01`": (
+        lambda y: DeclaredSearch(
+            Holdout(y, metric="neg_brier_score"), 2 * M, delta=0.1, release=ROUNDED),
+        by_a_cell_of_scores),
 }  # fmt: skip
 ERRORS = (0.1, 0.05, 0.02, 0.01)
 # guards whose answers have few bits, and the attack of whoever has a model and knows its errors

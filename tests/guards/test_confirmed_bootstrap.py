@@ -186,6 +186,7 @@ def test_one_finalist_or_none_with_enough_errors(k):
         ("error", {"stratify": True}, "stratify must be False with limits='bootstrap'"),
         ("groups", {}, "sample_weight and groups must be left out with limits='bootstrap'"),
         (M, {"limits": "normal"}, "limits must be one of"),
+        (M, {"delta": 1e-4}, "delta must be at least 0.001 with limits='bootstrap', .* got 0.0001"),
     ],
 )
 def test_where_they_would_not_hold_they_are_refused(judged, options, message):
@@ -195,7 +196,7 @@ def test_where_they_would_not_hold_they_are_refused(judged, options, message):
     elif judged != M:
         judged = holdout_of(y, metric=judged)
     with pytest.raises(ValueError, match=message):
-        ConfirmedSearch(judged, delta=DELTA, **{"limits": "bootstrap"} | options)
+        ConfirmedSearch(judged, **{"delta": DELTA, "limits": "bootstrap"} | options)
 
 
 @pytest.mark.slow

@@ -72,6 +72,15 @@ def test_a_database_opens_with_its_own_arguments_alone(tmp_path, name):
     assert path.read_bytes() == content or os.path.exists(f"{path}-wal")
 
 
+@pytest.mark.parametrize("name", ["RadaBound", "FixedSequence"])
+def test_where_the_signs_are_may_differ(tmp_path, name):
+    kind, judged, given, _ = GUARDS[name]
+    for signs in ("stored", "generated", "stored"):
+        with kind.open(tmp_path / "g.db", judged, signs=signs, **given) as guard:
+            guard.query(np.zeros(M))
+    assert guard.n_answered == 3
+
+
 def test_what_a_gate_is_not_given_is_as_in_its_database(tmp_path):
     gate = Gate.open(tmp_path / "g.db", Y, baseline=1 - Y, margin=-0.01, n_candidates=5)
     for given in ({}, {"margin": -0.01}, {"n_candidates": 5}):

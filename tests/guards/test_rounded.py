@@ -290,6 +290,19 @@ def test_a_step_is_below_two_epsilon(name):
         guard_on(name, epsilon=0.2, release=Rounded(0.4))
 
 
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+def test_a_comparison_has_the_gain_of_the_rounded_values(metric):
+    search = DeclaredSearch(Holdout(Y, metric=metric), M + 1, delta=0.1, release=Rounded(STEP))
+    exact = DeclaredSearch(Holdout(Y, metric=metric), M + 1, delta=0.1)
+    for a, b in ((2, 4), (4, 2), (1, 8), (20, 19)):  # 2 and 4 of 60 are both .05
+        models = {"key_a": a, "key_b": b}
+        known = exact.compare(ROWS[a], ROWS[b], **models)
+        told = search.compare(ROWS[a], ROWS[b], **models)
+        assert told.gain == round(exactly(b, M, STEP) - exactly(a, M, STEP), 9)
+        assert told.gain_low <= min(known.gain_low, told.gain)
+        assert told.gain_high >= max(known.gain_high, told.gain)
+
+
 def test_what_else_a_search_tells():
     search = DeclaredSearch(Y, InOrder(), delta=0.1, release=Rounded(STEP))
     exact = DeclaredSearch(Y, InOrder(), delta=0.1)
@@ -310,3 +323,35 @@ def test_what_else_a_search_tells():
     with pytest.raises(ValueError, match="a curve tells more than a rounded score"):
         search.roc_band(ROWS[3], key=1)
     assert search.n_answered == 0
+
+
+@pytest.mark.parametrize("name", ["RadaBound", "the union alone", "DeclaredSearch"])
+def test_a_step_that_does_not_divide_one_releases_nothing_above_one(name):
+    answer = query(guard_on(name, release=Rounded(0.15)), ROWS[M], 0)  # 7 steps are 1.05
+    assert answer.high == answer.value == 1.0
+    many = query_many(guard_on(name, release=Rounded(0.15)), ROWS[[M]], range(1))
+    assert many.values.tolist() == many.highs.tolist() == [1.0]
+
+
+def test_with_three_classes_a_refused_model_of_a_key_tells_labels_and_with_two_none():
+    """The number that SECURITY states: other predictions of a key with the same errors pass."""
+
+    def passes(search, row):
+        try:
+            search.query(row, key=0)
+        except ValueError:
+            return False
+        return True
+
+    for n_classes, n_known in ((2, 0), (3, 18)):
+        y_true = np.arange(27) % n_classes
+        search = DeclaredSearch(y_true, 1, delta=0.1, release=Rounded(0.5))
+        guess = np.zeros(27, int)
+        search.query(guess, key=0)
+        known = [
+            y_true[i] == 3 - other
+            for i in range(27)
+            for other in range(1, n_classes)
+            if passes(search, np.where(np.arange(27) == i, other, guess))
+        ]
+        assert all(known) and len(known) == n_known and search.n_answered == 1

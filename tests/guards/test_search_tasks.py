@@ -230,6 +230,14 @@ def test_reruns_travel_with_their_keys():
     )
 
 
+def test_how_many_keys_are_left_is_not_said_where_nobody_knows():
+    for n_best, share in ((None, 0.5), (2, None)):
+        search = DeclaredSearch(M, 4, delta=0.1, n_best=n_best)
+        for _ in range(3):  # the same two keys
+            search.query_many(WRONG[:2], keys=range(2))
+        assert search.outlook().share == share
+
+
 SPACES = {
     "range": (range(3, K + 3), 10**6),
     "step": (range(0, 2 * K, 2), 10**6),
@@ -262,6 +270,9 @@ def test_missing_doubled_and_other_keys_are_named_and_nothing_changes(keys, spac
             search.take(partials, keys=wanted)
         assert search.n_answered == 0 and search.best is None
     assert search.take([body, head], keys=keys).n_answered == K
+    again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
+    assert again.take([again.task().reduce(WRONG, keys=keys)], keys=keys, reruns=[1] * K)
+    assert again.n_answered == K
     if n_best is None:
         assert search.answers.keys[0] == first and search.answers.keys[-1] == last
         assert search.take([head, body, doubled]).n_answered == K  # the same queries again

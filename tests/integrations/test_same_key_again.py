@@ -131,6 +131,14 @@ def test_without_reruns_the_first_answer_stands(adapter, search_with):
     assert search.answers.values.tolist() == coins.errors[::2]
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_search_that_would_not_notice_a_second_model_is_refused(adapter):
+    search, coins = DeclaredSearch(Y, GRID, delta=0.1, n_best=10), Coins()
+    with pytest.raises(ValueError, match="guard must store all answers, got n_best=10"):
+        adapter(search, coins)
+    assert search.n_answered == 0 and not coins.errors
+
+
 @pytest.mark.parametrize("adapter", [mapped, studied, measured, scored])
 def test_bad_predictions_of_a_known_key_are_an_error_all_the_same(adapter, search_with):
     search = search_with()

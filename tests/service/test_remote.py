@@ -216,7 +216,7 @@ def test_a_halt_is_the_exception_that_it_is(tmp_path):
 def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
     given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
     with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
-        asked, other = service.remote(timeout=5), service.remote("blue")
+        asked, other = service.remote(timeout=60), service.remote("blue")
         rows = RNG.integers(0, 2, (400, M))
         if many:
             asked.query_many(rows)

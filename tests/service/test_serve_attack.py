@@ -26,7 +26,11 @@ from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, Holdout
 Y = np.random.default_rng(5).integers(0, 2, M)
 
 
-SLOW = ("`fixed-sequence`, without signs, `--round .01`", "`declared-search`, `--round .01`")
+SLOW = (
+    "`fixed-sequence`, without signs, `--round .01`",
+    "`declared-search`, `--round .01`",
+    "`declared-search` of `neg_brier_score`, `--round .01`",
+)
 
 
 @pytest.mark.parametrize(

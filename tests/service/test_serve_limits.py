@@ -242,6 +242,26 @@ def test_a_limit_is_the_last_that_is_taken(tmp_path, monkeypatch, limit):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_refusals_that_tell_labels_are_answers_of_the_day(tmp_path, n_classes):
+    y = np.arange(M) % n_classes
+    guard = DeclaredSearch.open(tmp_path / "g.db", y, 9, delta=0.1, durability="process")
+    with in_thread(guard, tmp_path) as service:
+
+        def status(row, key=0):
+            codes = row.astype(code_dtype(n_classes)).tobytes()
+            return service.post("/query", {"form": "codes", "key": key}, codes, "small")[0]
+
+        other = np.where(np.arange(M) == 0, 1, y)  # which errs where y does not
+        assert status(y) == 200
+        refused = [status(other) for _ in range(A_DAY)]
+        left = A_DAY - 1
+        assert refused == ([400] * left + [429] if n_classes > 2 else [400] * A_DAY)
+        assert status(y, key=1) == (429 if n_classes > 2 else 200)
+        assert service.get("/state", "small")[1]["n_answered"] == 1 + (n_classes == 2)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("classes", list(itertools.permutations(["a", "b", "c"])), ids="".join)
 def test_classes_have_the_order_of_the_service_on_both_sides(tmp_path, classes, metric):

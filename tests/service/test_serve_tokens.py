@@ -201,33 +201,61 @@ def test_a_team_asks_about_its_own_keys_alone(tmp_path):
     tokens = tmp_path / "tokens.txt"
     parts = {team: f'keys={{"team":"{team}"}}' for team in ("red", "blue")}
     guard = DeclaredSearch.open(tmp_path / "g.db", Y, SPACE, delta=0.1, durability="process")
-    with in_thread(guard, tmp_path) as service:
-        write(tokens, line("owner"), *(line(team, part) for team, part in parts.items()))
+    lines = [line("owner"), *(line(team, part) for team, part in parts.items())]
+    with in_thread(guard, tmp_path, lines=lines) as service:
         theirs = {"team": "blue", "depth": 1}
-        until(lambda: refused(service, "red", theirs) == (403, "keys", None))
+        assert refused(service, "red", theirs) == (403, "keys", None)
         mine = {"depth": 1, "team": "red"}
         assert refused(service, "red", [mine, theirs], many=True)[0] == 403
-        assert service.get("/state")[1]["n_answered"] <= 1  # before the file was read
+        assert service.get("/state")[1]["n_answered"] == 0
         assert refused(service, "red", mine)[0] == refused(service, "blue", theirs)[0] == 200
         assert refused(service, "owner", {"team": "red", "depth": 3})[0] == 200
         # what is no key is the guard's to say
         assert refused(service, "red", {"team": "tan", "depth": 1})[:2] == (400, None)
         with pytest.raises(PermissionError, match=r'keys of red are \{"team":"red"\}, got'):
             service.remote("red").query(Y, key=theirs)
-        # a key that was somebody's is never another's while the service runs
+        # a key that was somebody's is never another's, nor everybody's, while the service runs
         write(tokens, line("owner"), line("red", parts["blue"]))
         time.sleep(0.2)
+        write(tokens, line("owner"), line("red"), line("blue"))
+        time.sleep(0.2)
+        assert refused(service, "red", theirs)[0] == 403
         assert refused(service, "red", mine)[0] == 200
         assert refused(service, "blue", theirs)[0] == 200
 
 
+def test_which_keys_are_whose_stays_as_it_was_when_the_file_changes(tmp_path):
+    path, red, blue = tmp_path / "t.txt", line("red", "keys=0..4"), line("blue", "keys=5..9")
+    for first, later, message in (
+        ([red, blue], [line("red"), line("blue")], "to none, blue has or had none"),
+        ([line("red"), line("blue")], [red, blue], "to none, blue has or had none"),
+        ([red, blue], [red, line("blue")], "to none, blue has or had none"),
+        ([red, blue], [red, line("blue", "keys=5..12")], r"keys of blue must stay 5\.\.9"),
+        ([red, blue], [red, line("small", "keys=9..12")], "keys of blue and small must be apart"),
+    ):
+        write(path, *first)
+        known = Tokens(path)
+        for lines in (["owner owners-token-0123456789"], later):  # though nobody asks meanwhile
+            write(path, *lines)
+            if lines is not later:
+                known = known.read_again()
+        with pytest.raises(ValueError, match=message):
+            known.read_again()
+    # a team more may be told of a key, and so shares what all may ask about
+    write(path, line("red"))
+    one = Tokens(path)
+    write(path, line("owner"), line("blue"))
+    two = one.read_again()
+    assert one.warning_of_keys() == ""
+    assert "with probability 1 - 2 delta" in two.warning_of_keys()
+
+
 @pytest.mark.thorough
 def test_keys_of_a_range_are_those_in_it(tmp_path):
-    write(tmp_path / "t.txt", line("red", "keys=0..4"), line("blue", "keys=5..9"))
+    lines = [line("red", "keys=0..4"), line("blue", "keys=5..9")]
     guard = DeclaredSearch.open(tmp_path / "g.db", Y, 10, delta=0.1, durability="process")
-    with in_thread(guard, tmp_path) as service:
-        os.replace(tmp_path / "t.txt", tmp_path / "tokens.txt")
-        until(lambda: refused(service, "red", 5)[0] == 403)
+    with in_thread(guard, tmp_path, lines=lines) as service:
+        assert refused(service, "red", 5)[0] == 403
         assert [refused(service, "blue", key)[0] for key in (4, 5, 9, 10)] == [403, 200, 200, 400]
         assert [refused(service, "red", key)[0] for key in (-1, 0, 4)] == [400, 200, 200]
 
@@ -251,6 +279,16 @@ def test_where_several_teams_ask_about_all_keys_the_command_says_what_holds(
              "--delta", "0.1"]  # fmt: skip
     assert cli.main(list(map(str, given))) == 0
     assert ("with probability 1 - 2 delta" in capsys.readouterr().err) is warns
+
+
+def test_keys_of_teams_are_refused_before_a_guard_without_keys_is_made(tmp_path, capsys):
+    np.save(tmp_path / "y.npy", Y)
+    write(tmp_path / "t.txt", line("red", "keys=0..4"))
+    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
+             tmp_path / "t.txt", "--port", "0", "--guard", "gate", "--delta", "0.1"]  # fmt: skip
+    assert cli.main(list(map(str, given))) == 2
+    assert "keys= must be left out of" in capsys.readouterr().err
+    assert not (tmp_path / "g.db").exists()
 
 
 APART = [

@@ -48,29 +48,6 @@ def test_the_stored_seed_is_taken_and_another_refused_without_showing_it(path):
         assert guard.seed == seed
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("epsilon", 0.2),
-        ("delta", 0.2),
-        ("n_vectors", 33),
-        ("bound", "bernstein"),
-        ("estimator", "half-range"),
-        ("two_sided", True),
-    ],
-)
-def test_another_parameter_is_refused_by_its_name(path, name, value):
-    with RadaBound.open(path, **MADE) as guard:
-        stored = guard._parameters()[name]
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match=f"{name} must be {stored!r}, .* got {value!r}"):
-        RadaBound.open(path, **MADE | {name: value})
-    with pytest.raises(ValueError, match="n_samples must be 1000, .* got 1001"):
-        RadaBound.open(path, **MADE | {"judged": M + 1})
-    assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
-    RadaBound.open(path, **MADE, signs="generated").close()
-
-
 def test_a_file_opens_without_parameters_and_is_not_made_without(path):
     for kind in (RadaBound, GuessAndCheck, Ladder, Thresholdout):
         with pytest.raises(FileNotFoundError, match="guard"):

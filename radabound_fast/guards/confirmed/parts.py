@@ -17,6 +17,8 @@ from radabound_fast.rows.parts import draw_part
 
 Mask = NDArray[np.bool_]
 
+_LEAST_DELTA = 0.001  # of limits by the bootstrap
+
 
 def drawn_rows(holdout: Holdout | Losses, share: float, seed: int, *, stratify: bool) -> Mask:
     """Draw the confirmation rows; groups are kept whole.
@@ -96,11 +98,18 @@ def check_gains(holdout: Holdout | Losses, stratify: bool, **wanted: Any) -> Non
             )
 
 
-def check_bootstrap(holdout: Holdout | Losses, stratify: bool, n_batches: int | None) -> None:
+def check_bootstrap(
+    holdout: Holdout | Losses, stratify: bool, n_batches: int | None, delta: float
+) -> None:
     """ValueError where the bootstrap gives finalists no limits that hold at once."""
     rule = None
     if n_batches != 1:
         rule = f"n_batches must be 1 with limits='bootstrap', got {n_batches}"
+    elif delta < _LEAST_DELTA:
+        rule = (
+            f"delta must be at least {_LEAST_DELTA} with limits='bootstrap', which takes 10 / "
+            f"delta sign vectors or more, got {delta!r}"
+        )
     elif stratify:
         rule = "stratify must be False with limits='bootstrap', which is of independent rows"
     elif holdout.weighting is not None:

@@ -97,7 +97,8 @@ class ConfirmedSearch(Guard):
         "bootstrap": finalists have further limits beside the proved ones, for means and in a search
         with one batch: the same kind of limits at the level that a multiplier bootstrap gives all
         finalists at once, as in a `ModelPool`.  They are narrower where finalists are alike, and
-        **asymptotic**: that they hold at once is proved for many rows alone.
+        **asymptotic**: that they hold at once is proved for many rows alone.  delta must be at
+        least .001.
 
     Raises
     ------
@@ -157,7 +158,7 @@ class ConfirmedSearch(Guard):
         check_gains(holdout, stratify, baseline=baseline is not None, pairs=check_bool(pairs=pairs))
         n_batches = None if n_batches is None else check_count(n_batches=n_batches)
         if check_choice(("proved", "bootstrap"), limits=limits) == "bootstrap":
-            check_bootstrap(holdout, stratify, n_batches)
+            check_bootstrap(holdout, stratify, n_batches, check_delta(delta))
         self._seed = None
         if rows is None:
             self._seed = check_seed(seed)

@@ -747,7 +747,7 @@ class DeclaredSearch(Guard):
         codes = [code for (code, _), _ in queries]
         numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
         nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
-        self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
+        answers = self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
@@ -758,8 +758,10 @@ class DeclaredSearch(Guard):
             losses, others = truth.row.summary(truth, both)
             gain, low, high = truth.gain(others, losses, paid)
         if self._rounded is not None:
-            gain, low = self._rounded.of(gain), self._rounded.below(low)
-            high = self._rounded.above(high)
+            # the gain follows from the values, so that it tells no more than they do
+            value, other = answers.values
+            gain = self._rounded.of(value - other if self.greater_is_better else other - value)
+            low, high = min(self._rounded.below(low), gain), max(self._rounded.above(high), gain)
         return Comparison(gain, low, high if self.two_sided else self._terms.most_gain, paid)
 
     @sealed
@@ -900,7 +902,8 @@ class DeclaredSearch(Guard):
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        if self.size is None or self.allow_reruns:
+        # with n_best a key that came before is counted again
+        if self.size is None or self.allow_reruns or self._best is not None:
             return Outlook("no limit: every configuration may be asked about", None)
         left = self.size - self.n_answered
         text = f"{left:,} of {counted(self.size, 'configuration')} were not asked about; no halt"

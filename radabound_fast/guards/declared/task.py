@@ -334,7 +334,7 @@ def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray
         codes, numbers, _ = task.find_many(part, reruns)
         return task.ids_of(codes, numbers)
 
-    if isinstance(keys, range) and n and not task.allow_reruns:
+    if isinstance(keys, range) and n and reruns is None and not task.allow_reruns:
         first = listed(ids_of(0, 1))[0]
         edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
         if all(np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges):
