@@ -15,8 +15,9 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: .venv/demo
 	$(BIN)/radabound demo
 
-# in as many processes as there are cores
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile
+# in as many processes as there are cores; files in their own order, for by default those of few
+# tests, which may take longest, come last
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 test: .venv/test
 	$(PYTEST) -m "not slow and not thorough"

@@ -24,6 +24,19 @@ _signals = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_signals)
 _signals.heed()  # and so do the processes that tests start
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """No collection of garbage goes through imported modules and the thousands of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 FASTEST = next(name for name, usable in kernels() if usable)
 OTHERS = {"portable", "avx2", "avx512", "amx", "neon"} - {FASTEST}
 
@@ -134,15 +147,6 @@ def run(folder, capsys):
         return code, *capsys.readouterr()
 
     return run
-
-
-@pytest.fixture
-def quick_collections():
-    """For a test that collects garbage often: what others have left is not gone through."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 # guards of 1000 samples that answer a first query and are halted by a second, with what each needs

@@ -87,7 +87,10 @@ def write_arrow(written, path, rows=4):
 
 
 @pytest.mark.parametrize("block_bytes", [1, 700, 1 << 20])
-@pytest.mark.parametrize("cuts", [[], [1], [7, 8, 29], list(range(1, K))])
+@pytest.mark.parametrize(
+    "cuts",
+    [[], [1], [7, 8, 29], pytest.param(list(range(1, K)), marks=pytest.mark.thorough)],
+)
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_shards_are_the_rows_of_the_whole(folder, monkeypatch, suffix, cuts, block_bytes):
     monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)

@@ -702,7 +702,14 @@ def attack(search, m, seed, s=40):
     return [*search.answers, last]
 
 
-@pytest.mark.parametrize(("pays", "n_batches"), [(True, 3), (True, None), (False, 3)])
+@pytest.mark.parametrize(
+    ("pays", "n_batches"),
+    [
+        pytest.param(True, 3, marks=pytest.mark.thorough),
+        (True, None),
+        (False, 3),
+    ],
+)
 def test_an_analyst_who_adapts_to_three_batches_is_covered(pays, n_batches, monkeypatch):
     """12 runs; a program that does not pay for what was told misses in nearly all.
 

@@ -430,7 +430,7 @@ def ask_in_worker(task):
     return search.query(predictions, key=seed).high
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("method", [pytest.param("spawn", marks=pytest.mark.thorough), "fork"])
 def test_any_worker_may_ask_a_search(method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system cannot {method}")

@@ -151,9 +151,10 @@ def of_objects(*things):
 
 def of_files(folder):
     """Every file in it, read by another process: to close one here would drop SQLite's locks."""
-    code = "import pathlib, sys; sys.stdout.buffer.write(pathlib.Path(sys.argv[1]).read_bytes())"
-    for path in sorted(folder.iterdir()):
-        read = [sys.executable, "-S", "-E", "-c", code, str(path)]
+    code = "import sys; [sys.stdout.buffer.write(open(p, 'rb').read()) for p in sys.argv[1:]]"
+    paths = sorted(folder.iterdir())
+    if paths:
+        read = [sys.executable, "-S", "-E", "-c", code, *paths]
         yield subprocess.run(read, capture_output=True, check=True).stdout
 
 

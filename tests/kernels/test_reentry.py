@@ -239,9 +239,7 @@ def drop_what_is_watched(use):
 @pytest.mark.thorough
 @each_guard
 @pytest.mark.parametrize("drop", [drop_one, drop_a_cycle, drop_what_is_watched])
-def test_what_is_dropped_is_refused_within_a_call(
-    kind, parameters, drop, monkeypatch, quick_collections
-):
+def test_what_is_dropped_is_refused_within_a_call(kind, parameters, drop, monkeypatch):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
     heard = []
     monkeypatch.setattr(sys, "unraisablehook", lambda told: heard.append(str(told.exc_value)))

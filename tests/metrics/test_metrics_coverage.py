@@ -42,7 +42,9 @@ def truths(recall, fall_out):
     }
 
 
-@pytest.mark.parametrize("rates", [(0.7, 0.05), (0.3, 0.3), (1.0, 0.001)])
+@pytest.mark.parametrize(
+    "rates", [(0.7, 0.05), pytest.param((0.3, 0.3), marks=pytest.mark.thorough), (1.0, 0.001)]
+)
 @pytest.mark.parametrize("name", truths(0.5, 0.5))
 @pytest.mark.parametrize("m", [50, 1000])
 def test_an_interval_of_one_model_s_classes_holds_its_truth(name, rates, m):

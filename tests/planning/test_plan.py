@@ -1,5 +1,6 @@
 """What a plan says is what the bounds and mechanisms then do."""
 
+import functools
 import json
 import math
 
@@ -14,12 +15,14 @@ from radabound_fast import (
     Plan,
     bounds,
     cli,
-    plan,
 )
+from radabound_fast import plan as uncached_plan
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.planning.guards import _entries
 from radabound_fast.plots import plan_figure
+
+plan = functools.lru_cache(maxsize=None, typed=True)(uncached_plan)
 
 NAMES = [
     *BOUNDS, "DeclaredSearch", "GuessAndCheck", "Ladder", "Ladder, 3 updates", "Thresholdout",

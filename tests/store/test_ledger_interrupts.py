@@ -175,7 +175,7 @@ OF_OPENING = (
 @pytest.mark.parametrize("new", [False, True], ids=["open", "open a new one"])
 @pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
 def test_an_interrupt_anywhere_in_opening_leaves_it_to_the_next(
-    tmp_path, sigint, interrupt_at, quick_collections, kind, parameters, new
+    tmp_path, sigint, interrupt_at, kind, parameters, new
 ):
     path, n_broken = tmp_path / "guard", 0
     for number in count(list(GUARDS).index(kind.__name__), 7):  # each kind at other places
