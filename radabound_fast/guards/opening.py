@@ -6,6 +6,7 @@ import os
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
+from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
@@ -67,9 +68,11 @@ def check_same(name: str, mine: dict[str, Any], stored: dict[str, Any]) -> None:
             continue
         if part in _NOT_SHOWN:
             raise ValueError(f"{_NOT_SHOWN[part]} with which {name} was made")
+        wanted = theirs.get(part)
+        if part == "release":
+            wanted, value = release_from(wanted), release_from(value)
         raise ValueError(
-            f"{part} must be {theirs.get(part)!r:.200}, with which {name} was made, "
-            f"got {value!r:.200}"
+            f"{part} must be {wanted!r:.200}, with which {name} was made, got {value!r:.200}"
         )
 
 

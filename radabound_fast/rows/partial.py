@@ -218,10 +218,10 @@ def _as_ids(ids: Any, n_rows: int) -> NDArray[np.int64]:
         raise TypeError(f"ids must be integers, one a row, got {ids!r:.100}")
     if len(array) != n_rows:
         raise ValueError(f"ids must be one a row, {n_rows}, got {len(array)}")
-    array = array.astype(np.int64)
-    if array.min(initial=0) < 0:
-        raise ValueError(f"ids must be 0 or more, got {array.min()}")
-    return array
+    for end in (array.min(initial=0), array.max(initial=0)):
+        if not 0 <= end < 2**63:
+            raise ValueError(f"ids must be in [0, 2**63), got {end}")
+    return array.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

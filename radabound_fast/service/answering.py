@@ -126,8 +126,19 @@ class Answering:
 
     def read(self, work: Callable[[Log], _T]) -> _T:
         """Result of `work`, which only reads, between two transactions."""
-        result: _T = self._store.look(work)
+        result: _T = self._store.look(self._counted(work))
         return result
+
+    def _counted(self, work: Callable[[Log], _T]) -> Callable[[Log], _T]:
+        """What does the work, after a competition has counted its scores."""
+        if not self.guard.of_teams:
+            return work
+
+        def counted(log: Log) -> _T:
+            self.guard.recount(log)
+            return work(log)
+
+        return counted
 
     def can_write(self) -> bool:
         """Whether the disk of the database takes what is written, in any thread."""
@@ -185,7 +196,7 @@ class Answering:
                 call.reply = reply  # a transaction may be tried again
             self._answer_in(calls, log)
 
-        self._store.together(work)
+        self._store.together(self._counted(work))
         self._stale = False
         self.n_commits += 1
         self._on_commit(time.perf_counter() - began)

@@ -19,7 +19,7 @@ from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.confirmed.report import ConfirmedReport
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.service.client import RemoteAnswer
-from radabound_fast.store.served import ServedDatabase
+from radabound_fast.store.served import Log, ServedDatabase
 
 _NO_LIMITS = (math.nan, math.nan, math.nan)
 
@@ -42,14 +42,15 @@ class Competition(Guard):
         self.search, self._n_finalists = search, check_count(finalists=n_finalists)
         self.delta, self._holdout = search.delta, search.holdout
         self._store = search.share_transactions()
-        # answers by all teams before this service
-        self._n_answered = sum(
-            one.n_answers for one in self._store.look(lambda log: log.askers(0)).values()
-        )
+        self._store.look(self.recount)
 
     def share_transactions(self) -> ServedDatabase:
         """Return the database, with its log of calls."""
         return self._store
+
+    def recount(self, log: Log) -> None:
+        """Take the number of scores from the log: what was not committed was not given."""
+        self._n_answered = sum(one.n_answers for one in log.askers(0).values())
 
     def query(self, y_pred: Any, *, team: str, finalist: str | None = None) -> RemoteAnswer:
         """Return the score of predictions on the search rows.

@@ -203,7 +203,7 @@ def test_a_database_holds_the_grid_and_compares_it(name, tmp_path):
         assert guard.release == Rounded(STEP)
         assert query(guard, ROWS[13], 4).value == exactly(13, M, STEP)
     for other in ("interval", Rounded(0.1)):
-        with pytest.raises(ValueError, match="release must be .*0.05.* was made"):
+        with pytest.raises(ValueError, match=r"release must be Rounded\(step=0.05\), .* was made"):
             kind.open(path, Y, **parameters, release=other)
 
 

@@ -238,8 +238,14 @@ def test_how_many_keys_are_left_is_not_said_where_nobody_knows():
         assert search.outlook().share == share
 
 
+def nothing_of(search):
+    """What comes of an empty part of a data frame."""
+    return search.task().reduce(WRONG[:0], keys=[])
+
+
 SPACES = {
     "range": (range(3, K + 3), 10**6),
+    "beyond int64": (range(2**64, 2**64 + K), 2**70),
     "step": (range(0, 2 * K, 2), 10**6),
     "array": (np.arange(K)[::-1], 10**6),
     "in order": (range(1, K + 1), InOrder()),
@@ -270,6 +276,9 @@ def test_missing_doubled_and_other_keys_are_named_and_nothing_changes(keys, spac
             search.take(partials, keys=wanted)
         assert search.n_answered == 0 and search.best is None
     assert search.take([body, head], keys=keys).n_answered == K
+    assert search.take([nothing_of(search)]).n_answered == K
+    again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
+    assert again.take([nothing_of(again), again.task().reduce(WRONG, keys=keys)], keys=keys)
     again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
     assert again.take([again.task().reduce(WRONG, keys=keys)], keys=keys, reruns=[1] * K)
     assert again.n_answered == K

@@ -636,7 +636,8 @@ def test_a_row_that_is_missing_or_comes_twice_is_named_before_anything_is_answer
     ("ids", "error", "message"),
     [
         ([0, 1], ValueError, "ids must be one a row, 3, got 2"),
-        ([0, 1, -1], ValueError, "ids must be 0 or more, got -1"),
+        ([0, 1, -1], ValueError, r"ids must be in \[0, 2\*\*63\), got -1"),
+        (np.array([0, 1, 2**63], np.uint64), ValueError, r"2\*\*63\), got 9223372036854775808"),
         ([0, 1, 2.0], TypeError, "ids must be integers, one a row"),
         ("abc", TypeError, "ids must be integers, one a row"),
         ([[0, 1, 2]], TypeError, "ids must be integers, one a row"),

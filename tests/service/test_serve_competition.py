@@ -11,6 +11,7 @@ from serving import Command, in_thread, octets_of
 
 from radabound_fast import ConfirmedSearch, Holdout
 from radabound_fast.service.competition import Competition
+from radabound_fast.store import record
 
 M = 600
 RNG = np.random.default_rng(3)
@@ -97,6 +98,26 @@ def test_it_goes_on_after_a_restart(path, tmp_path):
         assert answer.number == 2
         assert service.remote("owner").end().n_models == 2
     assert ConfirmedSearch.open(path).answers.names == ["red: a", "blue: b"]
+
+
+@pytest.mark.thorough
+def test_scores_that_were_not_committed_have_no_number(path, tmp_path, monkeypatch):
+    commit, fails = record._commit, iter([True, True, False, False])
+
+    def failing(database):
+        logged = database.execute("SELECT count(*) FROM served").fetchone()[0]
+        if database.total_changes and logged > 1 and next(fails):
+            raise sqlite3.OperationalError("disk I/O error")
+        commit(database)
+
+    body = b'{"form": "bits"}\n' + octets_of(Y)
+    with in_thread(competition(path), tmp_path) as service:
+        service.remote("red").query(Y)
+        monkeypatch.setattr(record, "_commit", failing)
+        replies = [service.send("POST", "/query", body) for _ in range(4)]
+        assert [status for status, _, _ in replies] == [503, 503, 200, 200]
+        assert [json.loads(reply)["number"] for _, _, reply in replies[2:]] == [2, 3]
+        assert service.get("/state")[1]["n_answered"] == 3
 
 
 def test_scores_do_not_depend_on_the_rows_that_are_kept(path, tmp_path):

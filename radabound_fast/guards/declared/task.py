@@ -337,8 +337,17 @@ def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray
     if isinstance(keys, range) and n and reruns is None and not task.allow_reruns:
         first = listed(ids_of(0, 1))[0]
         edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
-        if all(np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges):
-            return lambda ids: np.where((ids >= first) & (ids < first + n), ids - first, -1)
+        if first + n < 2**63 and all(
+            np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges
+        ):
+            known = range(first, first + n)
+
+            def find(ids: Ids) -> NDArray[np.int64]:
+                if isinstance(ids, list):  # of none, or of a number that is no int64
+                    return np.array([one - first if one in known else -1 for one in ids], np.int64)
+                return np.where((ids >= first) & (ids < first + n), ids - first, -1)
+
+            return find
     ids = listed(ids_of(0, n))
     place_of = {one: place for place, one in enumerate(ids)}
     if len(place_of) < n:
