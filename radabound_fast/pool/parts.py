@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._checks import read_as
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.pool.judging import Judge
 
@@ -79,7 +80,8 @@ class Part:
         for block in self._given:
             for piece in _pieces(block):
                 try:
-                    rows = self._judge.losses(piece)
+                    with read_as(y_pred="Y_pred"):
+                        rows = self._judge.losses(piece)
                 except (TypeError, ValueError) as error:
                     if first:
                         error.args = (f"{error} (counting rows from row {first:,} on)",)

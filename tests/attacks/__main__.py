@@ -80,7 +80,8 @@ def faults(attack: Attack, outcome: Outcome) -> list[str]:
 
 
 def title(attack: Attack) -> str:
-    return attack.run.__doc__.splitlines()[0].rstrip(".")
+    by = ", by the owner" if attack.team == "owner" else ""
+    return attack.run.__doc__.splitlines()[0].rstrip(".") + by
 
 
 def row(attack: Attack, proxy: str, outcome: Outcome) -> str:

@@ -39,7 +39,7 @@ def reports(attacker: Attacker) -> None:
 
 
 def reports_of_many(attacker: Attacker) -> None:
-    """Twenty reports at once, on a million answers of one's own."""
+    """Twenty reports at once, on a million answers."""
     repeated(attacker, 20, "GET", "/report")
 
 

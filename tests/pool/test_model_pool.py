@@ -701,8 +701,8 @@ def test_bad_rows_change_nothing(pool_of_40):
     spoilt[30, 7] = 3
     for bad, message in [
         (spoilt, "got 3 at row 30, sample 7"),
-        (Y_pred[:, 1:], "y_pred must have length 600"),
-        (np.full((2, M), "a"), "y_pred must be numbers"),
+        (Y_pred[:, 1:], "Y_pred must have length 600"),
+        (np.full((2, M), "a"), "Y_pred must be numbers"),
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             made.add(bad)

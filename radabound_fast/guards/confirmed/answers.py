@@ -197,8 +197,8 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
         if b not in over:
             self[b]  # noqa: B018 raises where there is no such name
             raise KeyError(
-                f"no gain of {a!r} over {b!r} was released: that takes pairs=True, and finalists "
-                "of one batch, after the last of which all is released"
+                f"no gain of {a!r} over {b!r} was released: that takes pairs=True, and two "
+                "different models of one batch, after the last of which all is released"
             )
         return over[b]
 
