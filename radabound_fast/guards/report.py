@@ -205,7 +205,8 @@ class Report(SearchReport):
     n_samples : int
         m, the size of the holdout.
     n_models : int
-        Different models that were queried.
+        Different models that were queried; of a search with `n_best` all queries, since it does
+        not know which came before.
     n_queries : int or None
         Queries, those of a model that was queried before counted too; None: nobody counted.
     space_size : int or None
