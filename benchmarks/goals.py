@@ -653,6 +653,7 @@ def searches(effort: Effort) -> Measured:
 
     from radabound_fast.integrations.joblib import guarded_map
     from radabound_fast.integrations.sklearn import HoldoutSearchCV
+    from radabound_fast.spaces import Choice
 
     rng = np.random.default_rng(7)
     y_true = rng.integers(0, 2, 4000)
@@ -675,11 +676,11 @@ def searches(effort: Effort) -> Measured:
         return [query(found).value for found in Parallel(return_as="generator")(tasks)]
 
     estimator = DummyClassifier(strategy="constant", constant=0)
-    candidates = [{"constant": i % 2} for i in range(n)]
+    candidates = [{"random_state": i} for i in range(n)]
     X, y, X_holdout = np.zeros((50, 1)), np.arange(50) % 2, np.zeros((4000, 1))
 
     def searched() -> list[float]:
-        search = HoldoutSearchCV(estimator, candidates, guard=guard(), refit=False)
+        search = HoldoutSearchCV(estimator, Choice(candidates), guard=guard(), refit=False)
         search.fit(X, y, X_holdout=X_holdout)
         return search.cv_results_["answer"].tolist()
 

@@ -38,14 +38,14 @@ class Worker:
 
     def __call__(self, params: dict[str, Any]) -> Fitted:
         candidate, guess = with_params(self.estimator, params), None
-        model = clone(candidate).fit(self.X, self.y, **self.fit_params)
-        y_pred = self.response.of(model, self.X_holdout)
         if self.cv is not None:
             accuracy = cross_val_score(
                 candidate, self.X, self.y, cv=self.cv, scoring="accuracy", error_score="raise",
                 params=self.fit_params,
             )  # fmt: skip
             guess = 1.0 - float(accuracy.mean())
+        model = candidate.fit(self.X, self.y, **self.fit_params)
+        y_pred = self.response.of(model, self.X_holdout)
         return Fitted(y_pred, guess, model if self.keeps_models else None)
 
 
