@@ -17,12 +17,15 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from radabound_fast._checks import counted
+from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.service import limits
 from radabound_fast.service.limits import limit_reply
@@ -37,7 +40,7 @@ from radabound_fast.service.replies import (
     unavailable,
 )
 from radabound_fast.service.tokens import ALL, OWNER, Team
-from radabound_fast.service.wire import answers_in, unpack_body
+from radabound_fast.service.wire import GAINS, SCORES, answers_in, ranks_of, unpack_body
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
@@ -46,10 +49,6 @@ _T = TypeVar("_T")
 
 # between two checkpoints of SQLite's write-ahead log
 TIDY_SECONDS = 0.2
-_SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
-
-# answers whose limits are computed one by one
-_FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
@@ -275,16 +274,14 @@ class Answering:
                     if not call.team.is_owner:
                         spent[ALL] += len(answers) if call.many else 1
                     answered.append((call, answers))
-        fields_of_singles = self._answer_fields(
-            [answer for call, answer in answered if not call.many]
-        )
+        singles = self._single_fields([answer for call, answer in answered if not call.many])
         served: list[Served] = []
         best: list[Best] = []
         for call, answers in answered:
             if call.many:
                 fields, n_answers = self._block_fields(answers), len(answers)
             else:
-                fields, n_answers = next(fields_of_singles), 1
+                fields, n_answers = next(singles), 1
             reply = _ENCODER.encode(fields)
             call.reply = Reply(200, reply.encode(), "answered", n_answers)
             if call.n_rows:  # nothing was asked, and whoever asks again gets the same
@@ -304,10 +301,7 @@ class Answering:
         if not self._tells_scores:
             return
         answers = answers_in(fields)
-        is_greater = self.guard.holdout.greater_is_better
-        limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
-        known = [value if limit is None else limit for limit, value in limits]
-        ranks = [math.inf if one is None else -one if is_greater else one for one in known]
+        ranks = ranks_of(answers, greater_is_better=self.guard.holdout.greater_is_better)
         if ranks and min(ranks) < math.inf:
             place = ranks.index(min(ranks))
             best = {name: column[place] for name, column in answers.items()}
@@ -350,41 +344,45 @@ class Answering:
                 return limit_reply(429, limit, reason, left, SECONDS_A_DAY - second % SECONDS_A_DAY)
         return None
 
-    def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
-        """Fields of the reply of each answer: neither R~ nor delta'."""
+    def _single_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
+        """Fields of the reply to each `query`."""
         if not self._tells_scores:
-            yield from (answer.to_dict() for answer in answers)
-            return
-        limits = self.guard.intervals_of(answers)
-        for answer, (low, high, half_width) in zip(answers, limits, strict=True):
-            fields = {
-                "value": _number(answer.value), "low": _number(low), "high": _number(high),
-                "half_width": _number(half_width), "number": answer.number,
-            }  # fmt: skip
-            if self.guard.needs == "key":
-                if self.guard.is_paired:
-                    fields |= {name: getattr(answer, name) for name in _GAINS}
-                fields |= {"key": answer.key, "rerun": answer.rerun}
-            yield fields
+            return (answer.to_dict() for answer in answers)
+        columns = self._columns(answers)
+        rows = zip(*columns.values(), strict=True)
+        return (dict(zip(columns, row, strict=True)) for row in rows)
 
     def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
-            told = [answer.to_dict() for answer in answers]
+            verdicts = [answer.to_dict() for answer in answers]
             halted, n_answered = self.guard.halted, self.guard.n_answered
-            return {"verdicts": told, "halted": halted, "n_answered": n_answered}
-        names: tuple[str, ...] = _SCORES
-        if self.guard.needs == "key" and self.guard.is_paired:
-            names += _GAINS
-        fields: dict[str, Any] = {
-            f"{name}s": [_number(one) for one in getattr(answers, f"{name}s").tolist()]
-            for name in names
-        }
-        fields |= {"numbers": answers.numbers.tolist(), "halted": bool(answers.halted)}
-        fields |= {"n_answered": answers.n_answered}
+            return {"verdicts": verdicts, "halted": halted, "n_answered": n_answered}
+        columns = self._columns(answers)
+        first = [name for name in (*SCORES, *GAINS, "number") if name in columns]
+        fields: dict[str, Any] = {f"{name}s": columns.pop(name) for name in first}
+        fields |= {"halted": bool(answers.halted), "n_answered": answers.n_answered}
+        return fields | {f"{name}s": column for name, column in columns.items()}
+
+    def _columns(self, answers: Sequence[Any]) -> dict[str, list[Any]]:
+        """Fields of answers as lists by name: neither R~ nor delta'; null where there is none."""
+        names = [*SCORES, "number"]
         if self.guard.needs == "key":
-            fields |= {"keys": answers.keys, "reruns": answers.reruns.tolist()}
-        return fields
+            names += [*(GAINS if self.guard.is_paired else ()), "key", "rerun"]
+        columns: dict[str, Any] = {}
+        if isinstance(answers, Answers):
+            columns = {name: getattr(answers, f"{name}s") for name in names}
+        elif answers:
+            limits = zip(*self.guard.intervals_of(answers), strict=True)
+            columns = dict(zip(SCORES[1:], limits, strict=True))
+        for name in names:
+            column = columns.get(name)
+            if column is None:
+                column = [getattr(answer, name) for answer in answers]
+            columns[name] = column.tolist() if isinstance(column, np.ndarray) else column
+        for name in SCORES:
+            columns[name] = [_number(one) for one in columns[name]]
+        return {name: columns[name] for name in names}
 
 
 def _number(value: float) -> float | None:
