@@ -303,7 +303,7 @@ class Service:
         read = partial(page_content, self._answering.guard, team)
         content = await self._read(team.name, read)
         return Response(
-            await self._report_lane.do(team.name, partial(page, team, content)),
+            await self._report_lane.do(team.name, partial(page, content)),
             media_type="text/html",
             headers={
                 "content-security-policy": _POLICY,
