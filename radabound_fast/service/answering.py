@@ -53,22 +53,9 @@ _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class Call:
-    """A call that waits for its reply.
+    """A call that waits for its reply, to `query_many` or `query`.
 
-    Parameters
-    ----------
-    team : Team
-    body : bytes
-        In the format of `wire`.
-    many : bool
-        `query_many`.
-    idempotency : str, optional
-        The key under which it is answered once.
-
-    Attributes
-    ----------
-    reply : Reply or None
-        None until it is answered.
+    Its body is in the format of `wire`; under an idempotency key it is answered once.
     """
 
     def __init__(self, team: Team, body: bytes, many: bool, idempotency: str | None) -> None:
@@ -88,19 +75,10 @@ class Call:
 
 
 class Answering:
-    """Answers calls with one guard.
+    """Answers calls with one guard on labels, opened from a database.
 
-    Parameters
-    ----------
-    guard : Guard
-        Opened from a database, made on labels; `close` closes it.
-    on_commit : callable, optional
-        Called after each commit with the seconds that its transaction took.
-
-    Attributes
-    ----------
-    together : Team
-        What all teams may have together.
+    `on_commit` is called after each commit with the seconds that its transaction took; `together`
+    has the limits of all teams together.
     """
 
     def __init__(

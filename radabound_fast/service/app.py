@@ -77,15 +77,9 @@ def _refusal(status: int, kind: str, message: str, **headers: str) -> Refusal:
 
 
 class Service:
-    """The application.
+    """The application of a guard on labels, opened from a database, which it closes at its end.
 
-    Parameters
-    ----------
-    guard : Guard
-        Made on labels and opened from a database; the end of the application closes it.
-    tokens : Tokens
-    max_body : int
-        Octets of a body.
+    A body has at most `max_body` octets.
     """
 
     def __init__(self, guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> None:
@@ -410,11 +404,7 @@ def _or_refusal(work: Callable[[], _T]) -> _T:
     """Result of `work`; its errors become a Refusal."""
     try:
         return work()
-    except (
-        OSError,
-        RuntimeError,
-        Damaged,
-    ) as error:  # a file of the database is gone, for instance
+    except (OSError, RuntimeError, Damaged) as error:  # a file of the database may be gone
         raise Refusal(unavailable(error)) from None
     except (TypeError, ValueError) as error:
         raise Refusal(bad_request(error)) from None

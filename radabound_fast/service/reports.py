@@ -64,14 +64,7 @@ class _TeamDigest(Digest):
 
 
 class Reports:
-    """The reports of a search.
-
-    Parameters
-    ----------
-    search : DeclaredSearch
-    read : callable
-        Returns what a function of the log reads, in any thread.
-    """
+    """The reports of a search; `read` returns what a function of the log reads, in any thread."""
 
     def __init__(self, search: DeclaredSearch, read: Read) -> None:
         self._search, self._read = search, read

@@ -38,13 +38,7 @@ VISIBLE_ASCII = re.compile("[!-~]+")
 
 
 def pack_body(head: dict[str, Any], octets: bytes) -> bytes:
-    """The body that has this line and these octets.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A key or a guess cannot be written as JSON.
-    """
+    """The body of this line and these octets; TypeError or ValueError if JSON cannot hold a key."""
     try:
         line = json.dumps(head, default=_as_json, allow_nan=False)
     except (ValueError, RecursionError):  # the latter: a list that contains itself
