@@ -26,16 +26,13 @@ import numpy as np
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.service import limits
 from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.replies import (
     Reply,
-    bad_request,
     error_reply,
-    exhausted,
-    internal_error,
+    failed_call,
     logger,
     unavailable,
 )
@@ -108,11 +105,10 @@ class Answering:
 
     def _counted(self, work: Callable[[Log], _T]) -> Callable[[Log], _T]:
         """What does the work, after a competition has counted its scores."""
-        if not self.guard.of_teams:
-            return work
 
         def counted(log: Log) -> _T:
-            self.guard.recount(log)
+            if self.guard.of_teams:
+                self.guard.recount(log)
             return work(log)
 
         return counted
@@ -189,10 +185,8 @@ class Answering:
             call.n_rows = len(rows) if call.many else 1
             call.run = self._bound_query(call, head, rows)
             call.reply = self._too_large(call.n_rows, n_line) or self._outside_part(call)
-        except (TypeError, ValueError) as error:
-            call.reply = bad_request(error)
         except Exception as error:
-            call.reply = internal_error(error)
+            call.reply = failed_call(error)
 
     @staticmethod
     def _too_large(n_rows: int, n_line: int) -> Reply | None:
@@ -237,20 +231,17 @@ class Answering:
             if call.reply is None:
                 try:
                     answers = call.run()
-                except HoldoutExhausted as halt:
-                    call.reply = exhausted(halt.n_answered)
                 except (OSError, sqlite3.Error, Damaged):
                     raise  # of all that are in the transaction
-                except (TypeError, ValueError) as error:
-                    call.reply = bad_request(error)
+                except Exception as error:
+                    call.reply = failed_call(error)
                     if self._refusals_tell and hasattr(error, "answer"):
-                        self._count_refused(call, second)
-                except Exception as error:  # which has counted nothing
-                    call.reply = internal_error(error)
+                        # the rows count as answers of today, until the service ends
+                        for name in call.team.counted_as:
+                            self._refused[name, second // SECONDS_A_DAY] += call.n_rows
                 else:
-                    spent[call.team.name] += len(answers) if call.many else 1
-                    if not call.team.is_owner:
-                        spent[ALL] += len(answers) if call.many else 1
+                    for name in call.team.counted_as:
+                        spent[name] += len(answers) if call.many else 1
                     answered.append((call, answers))
         singles = self._single_fields([answer for call, answer in answered if not call.many])
         served: list[Served] = []
@@ -268,11 +259,6 @@ class Answering:
                 )
                 best += self._best_of(call.team, second, fields)
         log.add(served, best)
-
-    def _count_refused(self, call: Call, second: int) -> None:
-        """Count the rows of a refused call as answers of today, until the service ends."""
-        for team in (call.team.name, *(() if call.team.is_owner else (ALL,))):
-            self._refused[team, second // SECONDS_A_DAY] += call.n_rows
 
     def _best_of(self, team: Team, second: int, fields: dict[str, Any]) -> Iterator[Best]:
         """The best of the answers of a reply, if it has scores, by the limit that counts."""

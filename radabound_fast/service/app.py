@@ -24,10 +24,11 @@ from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.limits import AtOnce
 from radabound_fast.service.page import page, page_content
 from radabound_fast.service.replies import (
+    UNAVAILABLE,
     Refusal,
     Reply,
-    bad_request,
     error_reply,
+    failed_call,
     internal_error,
     logger,
     unavailable,
@@ -35,7 +36,6 @@ from radabound_fast.service.replies import (
 from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.service.turns import SERVICE, Lane
-from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
 with needs("serve"):
@@ -404,7 +404,7 @@ def _or_refusal(work: Callable[[], _T]) -> _T:
     """Result of `work`; its errors become a Refusal."""
     try:
         return work()
-    except (OSError, RuntimeError, Damaged) as error:  # a file of the database may be gone
+    except UNAVAILABLE as error:
         raise Refusal(unavailable(error)) from None
     except (TypeError, ValueError) as error:
-        raise Refusal(bad_request(error)) from None
+        raise Refusal(failed_call(error)) from None

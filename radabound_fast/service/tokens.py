@@ -52,6 +52,11 @@ class Team(NamedTuple):
     def is_owner(self) -> bool:
         return self.name == OWNER
 
+    @property
+    def counted_as(self) -> tuple[str, ...]:
+        """The names of those whose answers a day its answers are."""
+        return (self.name,) if self.is_owner else (self.name, ALL)
+
 
 class Tokens:
     """Teams in a file, found by their tokens.
