@@ -23,7 +23,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.service import limits
 from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
