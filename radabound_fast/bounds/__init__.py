@@ -22,7 +22,7 @@ A half-width or an excess is a float in units of loss, not clipped at 1.  An int
 and an upper limit, around the estimate, and in [0, 1] unless its docstring says otherwise.  For one
 model, or function, that was fixed in advance, on independent samples, each limit is wrong with
 probability at most exp(-nats), or about that if it is asymptotic.  So both hold with probability
-``1 - w delta`` at ``nats = ln(2 / (w delta))``, where w is the weight of the model in a union bound.
+``1 - w delta`` at ``nats = ln(2 / (w delta))``, w being the weight of the model in a union bound.
 Where an argument is ``array_like``, nats may be too: they are broadcast, and the limits are arrays
 of float64; they are floats where all arguments are numbers.
 
