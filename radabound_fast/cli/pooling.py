@@ -13,7 +13,6 @@ from radabound_fast.files.answers import Write
 from radabound_fast.files.reading import FileRows
 from radabound_fast.holdout import Losses
 from radabound_fast.pool.model_pool import ModelPool
-from radabound_fast.pool.parts import Blocks
 from radabound_fast.pool.report import PoolReport
 
 _AT_ONCE = 2**16  # models that are written at a time
@@ -33,7 +32,7 @@ def add_file(
             yield rows_of(block, pool.n_samples, are_losses) if packed else block
 
     try:
-        pool.add(Blocks(read), names, n_threads=n_threads)
+        pool.add(read, names, n_threads=n_threads)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{rows.name}: {error}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, cast
 
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.guard import Answer

@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_positive
 from radabound_fast._kernels.rows import pack_rows
-from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.mean_guard import MeanAnswer
+from radabound_fast.guards.answers import Answers, HoldoutExhausted, MeanAnswer
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import as_array

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from radabound_fast._checks import counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds.guarantees import complexity_part
+from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
 from radabound_fast.guards.report import outward, scored, shown
 from radabound_fast.service.picture import Picture, Point

@@ -7,7 +7,7 @@ import logging
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.store.description import Damaged
 
 # errors of a database, of which a file may be gone
