@@ -7,7 +7,6 @@ import http.client
 import http.server
 import json
 import logging
-import os
 import pickle
 import re
 import shutil
