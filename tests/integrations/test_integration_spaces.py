@@ -36,7 +36,7 @@ def flipped(seed, rate=0.2):
     ("module", "needs"),
     [
         ("_optuna_space", "optuna"),
-        ("_sklearn_space", "sklearn"),
+        ("sklearn", "sklearn"),
         ("configspace", "ConfigSpace"),
         ("ray", "numpy"),
     ],
