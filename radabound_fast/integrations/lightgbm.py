@@ -57,10 +57,11 @@ def guarded_rounds(
 ) -> GuardedRounds:
     """A callback for ``lightgbm.train`` and ``LGBMClassifier.fit``.
 
-    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
-    an `init_model` among them.  Training ends at the halt, or after the last round, with the best
-    answered one, the first of equals, as ``best_iteration``.  Beside early stopping, the round
-    that is best for that stands, unless the guard halts first.
+    It queries the ensemble whenever its rounds, those of an `init_model` among them, are a multiple
+    of `every`.  Training ends at the halt, or after the last round, with the best answered one, the
+    first of equals, as ``best_iteration``.  Beside early stopping, the round that is best for that
+    stands, unless the guard halts first.  The attribute ``answers`` lists (rounds, answer) of the
+    last training, also after an error.
 
     Parameters
     ----------
@@ -77,20 +78,14 @@ def guarded_rounds(
         For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
         ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
 
-    Returns
-    -------
-    callable
-        Its attribute `answers` lists (rounds, answer) of the last training, also after an error.
-
     Raises
     ------
     HoldoutExhausted
         The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
-        No guard made on labels, another length, or in training, before any query:
-        ``lightgbm.cv``, an objective of the user's own or one that gives nothing that the metric
-        takes, boosting "dart", whose rounds change the trees before them, or classes that do not
-        fit the booster's.
+        No guard made on labels, another length, or in training, before any query: ``lightgbm.cv``,
+        an objective of the user's own or one that gives nothing that the metric takes, boosting
+        "dart", whose rounds change the trees before them, or classes that do not fit the booster's.
     """
     return GuardedRounds(guard, X_holdout, every=every, classes=classes, key=key)
 

@@ -58,7 +58,8 @@ class GuardedObjective:
     Attributes
     ----------
     answers : list of (int, Answer)
-        The number of each trial that was answered, and the answer, in the order of the queries.
+        The number of each trial that was answered, and the answer, in the order of the queries,
+        whatever became of the trial.
     """
 
     def __init__(self, guard: AnyGuard, fit_predict: Callable[[Trial], Any], guesses: bool) -> None:
@@ -159,9 +160,8 @@ def guarded_objective(
 
     Returns
     -------
-    callable
-        For ``study.optimize``, with any ``n_jobs``: its threads share the one guard.  Its
-        attribute ``answers`` lists (trial number, Answer), whatever became of the trial.
+    GuardedObjective
+        For ``study.optimize``, with any ``n_jobs``: its threads share the one guard.
 
     Raises
     ------
@@ -200,10 +200,7 @@ def guarded_objective(
 
 
 def _n_others(trial: Trial, holdout: AnyHoldout) -> int:
-    """Return how many objectives the study has beside the guard's.
-
-    Raises ValueError if the study takes the guard's in the wrong direction.
-    """
+    """How many objectives a study has beside the guard's; ValueError in the wrong direction."""
     study = getattr(trial, "study", None)  # a FixedTrial has none
     if study is None:
         return 0
@@ -219,10 +216,7 @@ def _n_others(trial: Trial, holdout: AnyHoldout) -> int:
 
 
 def _apart(output: Any, n_others: int, guesses: bool) -> tuple[Any, tuple[float, ...]]:
-    """What is for the guard, and the values of other objectives, from what `fit_predict` returned.
-
-    Raises TypeError if they are missing.
-    """
+    """What `fit_predict` returned for the guard, and for other objectives; TypeError without."""
     if not n_others:
         return output, ()
     n_known = 1 + guesses
@@ -255,16 +249,14 @@ def _ended(
 def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> Grid:
     """The space of a study in which every trial suggests the same parameters.
 
+    A key is ``trial.params``.  Every value has the same weight, also where ``log=True``: how a
+    sampler draws says nothing of what it may end up with.
+
     Parameters
     ----------
     study_or_distributions : mapping of str to distribution, or Study
         Names and distributions, as for ``study.ask(distributions)``: Categorical, Int, and Float
         with a `step`.  Or a study with at least one trial: what its trials suggested.
-
-    Returns
-    -------
-    Grid
-        A key is ``trial.params``.
 
     Raises
     ------
@@ -274,11 +266,6 @@ def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> 
         A distribution is continuous: see `points_of`, or write the line in the message; a study
         without trials, or whose trials suggest different parameters: for such a study use
         `TrialSpace`.
-
-    Notes
-    -----
-    Every value has the same weight, also where ``log=True``: how a sampler draws says nothing of
-    what it may end up with.
 
     Examples
     --------
@@ -317,6 +304,9 @@ def points_of(
 ) -> TrialPoints:
     """Points of a study, drawn beforehand; its parameters may be continuous.
 
+    Over them each trial of `guarded_objective` suggests the point that is nearest to what the
+    sampler suggested.
+
     Parameters
     ----------
     declared : mapping of str to distribution, Study, or callable
@@ -325,12 +315,6 @@ def points_of(
         those before, and on nothing else.
     n, seed
         As for `spaces.PointSample`; points are drawn as Optuna's `RandomSampler` does.
-
-    Returns
-    -------
-    PointSample
-        With it each trial of `guarded_objective` suggests the point that is nearest to what the
-        sampler suggested.
 
     Raises
     ------
@@ -391,17 +375,8 @@ def nats(trial: Any) -> float:
     The sum of ln(number of values) over what the trial has suggested: a product of weights along
     its path through the tree of choices.  Over all paths they sum to 1, by induction over the tree.
 
-    Parameters
-    ----------
-    trial : Trial, FrozenTrial or FixedTrial
-
-    Raises
-    ------
-    TypeError
-        No trial.
-    ValueError
-        A value that its distribution does not have; a continuous distribution: see `points_of`, or
-        write the line in the message.
+    Raises TypeError for no trial, and ValueError for a value that its distribution does not have,
+    or a continuous distribution: see `points_of`, or write the line in the message.
     """
     return math.fsum(choice.nats(value) for choice, value in _chosen(trial))
 
@@ -487,12 +462,15 @@ class TrialSpace(Space):
             suggested = name, None if name is None else repr(trial.distributions[name])
             first = self._next.setdefault(path, suggested)
             if first != suggested:
+                now, before = (
+                    "nothing more" if one[0] is None else f"{one[0]!r} from {one[1]}"
+                    for one in (suggested, first)
+                )
                 raise ValueError(
                     "key must be a trial of one tree of choices, got one that after "
-                    f"{ {name: value_from(value) for name, value in path}!r} suggests "
-                    f"{_in_words(suggested)}, where an earlier trial suggested "
-                    f"{_in_words(first)}: what is suggested may depend on the trial's own values "
-                    "alone"
+                    f"{ {name: value_from(value) for name, value in path}!r} suggests {now}, where "
+                    f"an earlier trial suggested {before}: what is suggested may depend on the "
+                    "trial's own values alone"
                 )
             if name is None:
                 return
@@ -533,11 +511,6 @@ def _distributions(declared: Any) -> Mapping[str, BaseDistribution]:
             "whose trials differ: declare TrialSpace(), with key=trial"
         )
     return every[0]
-
-
-def _in_words(suggested: Any) -> str:
-    name, distribution = suggested
-    return "nothing more" if name is None else f"{name!r} from {distribution}"
 
 
 def _values(name: str, distribution: Any, *, trial: bool = False) -> Any:

@@ -29,11 +29,10 @@ OUTPUTS |= {f"reg:{name}": "numbers" for name in (*_ERRORS, "gamma", "tweedie")}
 class GuardedRounds(Rounds, TrainingCallback):
     """A callback for ``xgboost.train`` and ``XGBClassifier``.
 
-    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
-    an `xgb_model` among them.  Training ends at the halt, and the booster is cut after the best
-    answered round, the first of equals, its ``best_iteration``: so it is the model that was judged.
-    Beside early stopping, the round that is best for that stands, uncut, unless the guard halts
-    first.
+    It queries the ensemble whenever its rounds, those of an `xgb_model` among them, are a multiple
+    of `every`.  Training ends at the halt, and the booster is cut after the best answered round,
+    the first of equals, its ``best_iteration``: so it is the model that was judged.  Beside early
+    stopping, the round that is best for that stands, uncut, unless the guard halts first.
 
     Parameters
     ----------
@@ -53,8 +52,7 @@ class GuardedRounds(Rounds, TrainingCallback):
     Attributes
     ----------
     answers : list of (int, Answer)
-        How many rounds the ensemble had and what the guard answered, in the last training,
-        also after an error.
+        Rounds and answers of the last training, also after an error.
 
     Raises
     ------
