@@ -9,7 +9,7 @@ import numpy as np
 
 from radabound_fast._extras import needs
 from radabound_fast.experiments import attack, greedy, sample_sizes, section5
-from radabound_fast.experiments.results import Row, column, grouped
+from radabound_fast.experiments.runner import Row, column, grouped
 
 with needs("reproduce"):
     from matplotlib.figure import Figure
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAND = "#dcefd8"  # green, as in the paper
+# so that curves that coincide are all seen, the widest is drawn first; others are 2 points wide
+WIDTHS = {"fixed-sequence": 7.5, "mclt": 5.5, "bernstein": 3.5, "bernstein-split": 1.6}
 GREEN, LIGHT_GREEN, PALE_GREEN = "#1d7d46", "#57b27c", "#9bd4b1"
 ORANGE, PURPLE, GREY = "#e08a1e", "#7b4fa3", "#8a8a8a"
 SHADES = {
@@ -170,25 +172,12 @@ def attack_figure(lines: Sequence[Row]) -> Figure:
         axes.set_ylim(-0.04, 1.06)
         axes.set_xlabel("k (log scale)", color=INK, labelpad=1)
         _log(axes.xaxis)
-    curves = grouped(lines, "mechanism", "epsilon").items()
-    for (mechanism, epsilon), runs in sorted(curves, key=_narrowness):
-        panels[float(epsilon)].plot(
-            column(runs, "k"),
-            column(runs, "off"),
-            color=SHADES[str(mechanism)],
-            label=str(mechanism),
-            linewidth=_WIDTHS.get(str(mechanism), 2),
-        )
+    curves = [(*key, runs) for key, runs in grouped(lines, "mechanism", "epsilon").items()]
+    for mechanism, epsilon, runs in sorted(curves, key=lambda curve: -WIDTHS.get(curve[0], 2)):
+        style = {"color": SHADES[mechanism], "linewidth": WIDTHS.get(mechanism, 2)}
+        panels[epsilon].plot(column(runs, "k"), column(runs, "off"), label=mechanism, **style)
     _legend(figure, grid.flat[0], n_columns=4)
     return figure
-
-
-def _narrowness(curve: tuple[tuple[Any, ...], Any]) -> float:
-    return -_WIDTHS.get(curve[0][0], 2)
-
-
-# so that curves that coincide are all seen, the widest is drawn first
-_WIDTHS = {"fixed-sequence": 7.5, "mclt": 5.5, "bernstein": 3.5, "bernstein-split": 1.6}
 
 
 def searches_figure(rows: Sequence[Row], title: str) -> Figure:
