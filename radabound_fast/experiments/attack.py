@@ -21,8 +21,8 @@ from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.runner import Task
 from radabound_fast.experiments.thresholdout import Thresholdout, ThresholdoutAnswers
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.signed import SignedGuard

@@ -35,10 +35,10 @@ from radabound_fast._extras import check_installed, needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.files.output import whole_file, write_figure
 from radabound_fast.files.progress import Advance, progress
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.confirmed.report import ConfirmedReport
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.guards.declared.search import DeclaredSearch
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.holdout import Holdout

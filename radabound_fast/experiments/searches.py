@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.rows.packing import pack_losses

@@ -22,12 +22,9 @@ from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer, clip_to_unit
 from radabound_fast.guards.base import Outlook
-from radabound_fast.guards.guess_guard import GuessGuard
-from radabound_fast.guards.mean_guard import MeanAnswer, clip_to_unit
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
+from radabound_fast.guards.mean_guard import GuessGuard, Progress
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -316,13 +313,11 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         """The largest tolerance by Hoeffding's inequality, around any centre."""
         return self.epsilon - adaptive.code_width(nats, self.n_samples, self.delta)
 
-    def _decide(
-        self, rows: LossReader, row: int, guess: float, number: int
-    ) -> GuessAndCheckAnswer | str:
+    def _decide(self, mean: float, guess: float, number: int) -> GuessAndCheckAnswer | str:
         done = self._progress
         if not self._has_room(guess, done.spent):
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
-        centre_and_step = self._bin_of(rows.means[row], guess)
+        centre_and_step = self._bin_of(mean, guess)
         if centre_and_step is None:
             return "the guess failed, and its answer may be more than epsilon from the truth"
         value, step = centre_and_step

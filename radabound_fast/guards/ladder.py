@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from radabound_fast._checks import certainty, check_count, check_delta, check_probability, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer, clip_to_unit
 from radabound_fast.guards.base import Outlook
-from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard, clip_to_unit
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
+from radabound_fast.guards.mean_guard import MeanGuard, Progress
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -178,7 +176,8 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
             In a process forked after the guard was made; or in the middle of another call on this
             very thread.
         """
-        return self._one(self._reader(y_pred, many=False))
+        (mean,) = self._read(y_pred, many=False)
+        return self._one(mean)
 
     @sealed
     def query_many(self, Y_pred: Any) -> LadderAnswers:
@@ -186,7 +185,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
         Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`.
         """
-        return self._many(self._reader(Y_pred, many=True))
+        return self._many(self._read(Y_pred, many=True))
 
     def n_left(self) -> int | None:
         """Return how many queries of `max_queries` are left; None without that: there is no end."""
@@ -220,7 +219,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
             f"earlier answers and from data independent of the holdout."
         )
 
-    def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
+    def _decide(self, mean: float, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
             return f"as many queries as max_queries = {self.max_queries} have been answered"
         done = self._progress
@@ -229,7 +228,6 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
                 number, done.n_updates, self.n_samples, self.step, self.delta
             )
             done.half_width = max(done.half_width, width)
-        mean = rows.means[row]
         updated = mean < done.best - self.step
         if updated:
             done.best = self.step * round(mean / self.step)

@@ -19,13 +19,11 @@ from radabound_fast._kernels.guard import (
 )
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, sums_of_rows
 from radabound_fast._kernels.support import sealed
-from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
+from radabound_fast.guards.answers import HoldoutExhausted, RadaBoundAnswers, hand_over
 from radabound_fast.guards.base import Outlook
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
-from radabound_fast.guards.reader import read_rows
 from radabound_fast.guards.release import Release, described, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
@@ -253,7 +251,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 f"fetch must return the rows of partial {number}, some of which might not pass, "
                 "got None"
             )
-        m, (values, packed) = self.n_samples, read_rows(fetch(number), self._holdout, 2)
+        m, (values, packed) = self.n_samples, self._losses(fetch(number), 2)
         totals, shift = sums_of_rows(values, m, packed=packed)
         same = (
             len(totals) == len(partial)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, cast
 
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.guard import Answer
@@ -63,7 +63,8 @@ def check_guard(guard: Any) -> AnyGuard:
     Raises TypeError if it is no such guard, ValueError if it stores its best answers alone, and
     HoldoutExhausted if it has halted or can never answer.
     """
-    if not all(hasattr(type(guard), name) for name in ("query", "needs", "holdout")):
+    names = ("query", "needs", "holdout")
+    if isinstance(guard, type) or not all(hasattr(guard, name) for name in names):
         raise TypeError(
             "guard must be a guard made on labels, as DeclaredSearch(y_true, ...) is, "
             f"got {type(guard).__name__}"

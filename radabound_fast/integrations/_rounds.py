@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from radabound_fast._checks import check_count
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.integrations._owner import beside, check_guard, first_withheld
 
 # what the scores of an objective may be, for a metric that takes these

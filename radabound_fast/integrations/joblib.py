@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from radabound_fast._extras import needs
 from radabound_fast.files import progress as _progress
-from radabound_fast.guards.answers import hand_over
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted, hand_over
 from radabound_fast.integrations._owner import (
     ask,
     check_guard,

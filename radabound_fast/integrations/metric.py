@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import sealed
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.declared.improvements import BestSoFar
 from radabound_fast.guards.declared.search import DeclaredSearch
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._estimators import Response, as_score
 from radabound_fast.integrations._owner import AnyGuard, ask, check_guard, is_search_here
 from radabound_fast.spaces import Choice, Grid, Improvements, Space

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast._extras import needs
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.integrations._owner import (
     ask,
     check_guard,

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.confirmed.answers import Finalist
 from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
 from radabound_fast.guards.declared.answers import Comparison
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Turn
 

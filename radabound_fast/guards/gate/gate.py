@@ -14,6 +14,7 @@ from radabound_fast._checks import certainty, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.bounds import gain_needed, history_nats
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import (
     Candidate,
@@ -23,7 +24,6 @@ from radabound_fast.guards.candidates import (
     rows_of,
     to_bytes,
 )
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
