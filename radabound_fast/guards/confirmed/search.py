@@ -102,8 +102,6 @@ class ConfirmedSearch(Guard):
 
     Attributes
     ----------
-    search_rows, confirmation_rows : ndarray of bool, shape (n_samples,)
-        Whether the search may use a row, for anything; whether it is kept for the end.
     search_part : Holdout, Losses or None
         The search rows as a holdout of their own, for anything; None where there are none.
 
@@ -199,7 +197,7 @@ class ConfirmedSearch(Guard):
     ) -> None:
         """All of a search but its baseline, of parameters that were checked."""
         vars(self).update(parameters)
-        self._holdout, self.confirmation_rows, self.search_rows = holdout, chosen.copy(), ~chosen
+        self._holdout = holdout
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
         self.search_part = holdout.part(~chosen) if self._search.n_rows else None
         self._confirmation_part = part = holdout.part(chosen)
@@ -212,6 +210,16 @@ class ConfirmedSearch(Guard):
         self._born, self._logs = n_forks(), hears_queries()
 
     # ---- the search --------------------------------------------------------------------------
+
+    @property
+    def search_rows(self) -> NDArray[np.bool_]:
+        """Whether each row may be used by the search, for anything; shape (n_samples,)."""
+        return self._search.rows.copy()
+
+    @property
+    def confirmation_rows(self) -> NDArray[np.bool_]:
+        """Whether each row is kept for the end; shape (n_samples,)."""
+        return self._confirmation.rows.copy()
 
     @sealed
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
