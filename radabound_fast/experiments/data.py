@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import distribution
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,8 @@ def split(table: Rows, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
 @cache
 def all_flights() -> demo.Flights:
     """The demo's flights, those of its three parts together."""
-    return demo.Flights(*map(np.concatenate, zip(*demo.load_split()[:3], strict=True)))
+    columns: Any = zip(*demo.load_split()[:3], strict=True)
+    return demo.Flights(*map(np.concatenate, columns))
 
 
 def flights() -> Table:

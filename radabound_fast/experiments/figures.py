@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._extras import needs
-from radabound_fast.experiments import attack, greedy, sample_sizes, section5
+from radabound_fast.experiments import attack, greedy, sample_sizes, searches, section5
 from radabound_fast.experiments.runner import Row, column, grouped
 
 with needs("reproduce"):
@@ -159,20 +159,21 @@ def attack_figure(lines: Sequence[Row]) -> Figure:
     figure, grid = _figure(
         (12, 8),
         "The vote of k random classifiers, weighted by what was reported",
-        f"m = {attack.N_SAMPLES:,}, delta = {attack.DELTA:g}, {lines[0]['repeats']} runs. Share of "
-        "runs in which a returned answer was off by more than\nepsilon. A curve falls where the "
+        f"m = {searches.N_SAMPLES:,}, delta = {searches.DELTA:g}, {lines[0]['repeats']} runs. "
+        "Share of runs in which a returned answer was off by more than\nepsilon. A curve falls where the "
         "holdout is spent before the vote is asked. Where curves coincide, the wider ones show.",
         *(2, 3),
         bottom=0.17,
     )
     panels = dict(zip(attack.EPSILONS, grid.flat, strict=True))
     for tolerated, axes in panels.items():
-        axes.axhline(attack.DELTA, color=INK, linewidth=1.2, linestyle=DASHED)
+        axes.axhline(searches.DELTA, color=INK, linewidth=1.2, linestyle=DASHED)
         axes.set_title(f"epsilon = {tolerated:g}", loc="left", fontsize=11, color=INK)
         axes.set_ylim(-0.04, 1.06)
         axes.set_xlabel("k (log scale)", color=INK, labelpad=1)
         _log(axes.xaxis)
-    curves = [(*key, runs) for key, runs in grouped(lines, "mechanism", "epsilon").items()]
+    groups: dict[Any, list[Row]] = grouped(lines, "mechanism", "epsilon")
+    curves = [(*key, runs) for key, runs in groups.items()]
     for mechanism, epsilon, runs in sorted(curves, key=lambda curve: -WIDTHS.get(curve[0], 2)):
         style = {"color": SHADES[mechanism], "linewidth": WIDTHS.get(mechanism, 2)}
         panels[epsilon].plot(column(runs, "k"), column(runs, "off"), label=mechanism, **style)
@@ -222,7 +223,7 @@ def _draw_gaps(axes: Axes, rows: Sequence[Row], *, labelled: bool) -> None:
             transform=axes.get_yaxis_transform(),
             va="center",
             fontsize=8,
-            color=RED if off > attack.DELTA * len(runs) else INK,
+            color=RED if off > searches.DELTA * len(runs) else INK,
         )
     axes.set_yticks(
         range(len(mechanisms)), [str(name) if labelled else "" for (name,) in mechanisms]

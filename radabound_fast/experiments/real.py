@@ -80,7 +80,8 @@ class Votes(NamedTuple):
     fresh: Scores
 
     def with_tree(self, tree: Votes) -> Votes:
-        return Votes(*(one + other for one, other in zip(self, tree, strict=True)))
+        both: Any = zip(self, tree, strict=True)
+        return Votes(*(one + other for one, other in both))
 
 
 class Pool:

@@ -117,12 +117,13 @@ def against_all(
             n = len(answers)
             outcome = Outcome(plain.values[:n], plain.truths[:n], epsilon, answers.halted)
             rows.append(_row(bound, epsilon, outcome, outcome.truths))
-        for name, guard in (
+        mechanisms: tuple[tuple[str, Any], ...] = (
             ("guess and check", GuessAndCheck(N_SAMPLES, epsilon=epsilon, delta=DELTA)),
             ("Ladder, step .01", Ladder(N_SAMPLES, 0.01, delta=DELTA)),
             ("Thresholdout", thresholdout(epsilon, seed + 1)),
-        ):
-            outcome = search(ask=partial(_ask, guard), rng=np.random.default_rng(seed))
+        )
+        for name, mechanism in mechanisms:
+            outcome = search(ask=partial(_ask, mechanism), rng=np.random.default_rng(seed))
             targets = outcome.truths
             if name.startswith("Ladder"):  # it speaks of the best so far
                 targets = np.minimum.accumulate(targets)
