@@ -35,7 +35,7 @@ from radabound_fast.service.replies import (
 from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.service.turns import SERVICE, Lane
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 from radabound_fast.store.served import Log
 
 with needs("serve"):

@@ -47,13 +47,12 @@ of the fingerprints, and is readable by its owner alone (mode 600).
 ========================  ======================================================================
 """
 
-from radabound_fast.store.backup import back_up
-from radabound_fast.store.description import Description, Progress
 from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path
 from radabound_fast.store.ledger import Durability, Ledger
-from radabound_fast.store.opening import open_any, open_ledger, open_record
+from radabound_fast.store.opening import back_up, open_any, open_ledger, open_record
 from radabound_fast.store.record import SearchRecord
+from radabound_fast.store.schema import Description, Progress
 
 __all__ = [
     "Description",
