@@ -7,7 +7,7 @@ import errno
 import os
 import pathlib
 import sqlite3
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path, in_turn, naming, real_path, undisturbed
@@ -26,6 +26,8 @@ from radabound_fast.store.schema import (
     text_of,
 )
 from radabound_fast.store.sqlite import explained, make_database
+
+Database: TypeAlias = Ledger | SearchRecord | EventRecord
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -109,7 +111,7 @@ def open_record(
     return kind(path, durability)
 
 
-def open_any(path: Path) -> Ledger | SearchRecord | EventRecord:
+def open_any(path: Path) -> Database:
     """Open the database of a guard or a search that is there, of whatever kind it is."""
     target, name = real_path(path), os.fsdecode(path)
     with naming(name):
