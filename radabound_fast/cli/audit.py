@@ -55,7 +55,7 @@ from radabound_fast.metrics import METRICS
 from radabound_fast.pool.model_pool import ModelPool
 from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Space, as_space
-from radabound_fast.spaces.named import NamedKeys
+from radabound_fast.spaces.choice import NamedKeys
 
 if TYPE_CHECKING:
     from radabound_fast.guards.signed import SignedGuard

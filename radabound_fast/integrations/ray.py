@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from radabound_fast.spaces import Grid, PointSample, Steps
-from radabound_fast.spaces.numbers import as_int
+from radabound_fast.spaces.tokens import as_int
 
 
 def space_of(param_space: Mapping[str, Any]) -> Grid:
