@@ -160,8 +160,9 @@ def attack_figure(lines: Sequence[Row]) -> Figure:
         (12, 8),
         "The vote of k random classifiers, weighted by what was reported",
         f"m = {searches.N_SAMPLES:,}, delta = {searches.DELTA:g}, {lines[0]['repeats']} runs. "
-        "Share of runs in which a returned answer was off by more than\nepsilon. A curve falls where the "
-        "holdout is spent before the vote is asked. Where curves coincide, the wider ones show.",
+        "Share of runs in which a returned answer was off by more than\nepsilon. A curve falls "
+        "where the holdout is spent before the vote is asked. Where curves coincide, the wider "
+        "ones show.",
         *(2, 3),
         bottom=0.17,
     )
