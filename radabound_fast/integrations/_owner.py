@@ -63,7 +63,8 @@ def check_guard(guard: Any) -> AnyGuard:
     Raises TypeError if it is no such guard, ValueError if it stores its best answers alone, and
     HoldoutExhausted if it has halted or can never answer.
     """
-    if not all(hasattr(type(guard), name) for name in ("query", "needs", "holdout")):
+    names = ("query", "needs", "holdout")
+    if isinstance(guard, type) or not all(hasattr(guard, name) for name in names):
         raise TypeError(
             "guard must be a guard made on labels, as DeclaredSearch(y_true, ...) is, "
             f"got {type(guard).__name__}"
