@@ -153,7 +153,7 @@ def judged(
     except GeneratorExit:  # closed by the caller, who has all answers
         raise
     except BaseException as error:
-        hand_over(error, answers, len(answers))
+        hand_over(error, answers)
         raise
     finally:
         with warnings.catch_warnings():
