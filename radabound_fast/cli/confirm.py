@@ -30,9 +30,9 @@ from radabound_fast.cli.options import (
 )
 from radabound_fast.files.output import check_target, whole_file, write_figure
 from radabound_fast.files.reading import read_values
+from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
-from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.report import released, scored
 
 # where FILE is made, as `ConfirmedSearch` takes them

@@ -10,7 +10,7 @@ from typing import Any
 
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.bounds.guarantees import complexity_part
+from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.cli.options import add_option, add_options, given
 from radabound_fast.edge import EdgeState, margins_header
 from radabound_fast.guards.by_bound import guard_by_bound

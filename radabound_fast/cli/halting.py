@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernels.guard import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
-from radabound_fast.bounds.guarantees import complexity_part
-from radabound_fast.bounds.theorem7 import PaperBound
+from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.cli.auditing import Audit, Columns, Files
 from radabound_fast.cli.options import HALTED, OK, given
@@ -264,6 +263,6 @@ def _provided(guard: SignedGuard) -> str:
     if bound.proved:
         order = "the order of the models was fixed before any holdout score was seen"
         return f"if {order} and no model was trained on these rows"
-    if isinstance(bound, PaperBound) and bound.asymptotic:
+    if bound.asymptotic:
         return "by a heuristic"
     return "as the paper claims, which is not proved"

@@ -12,7 +12,6 @@ from radabound_fast.cli.options import given
 from radabound_fast.cli.spaces import read_keys
 from radabound_fast.files.answers import answers_file
 from radabound_fast.pool.model_pool import ModelPool
-from radabound_fast.pool.parts import Blocks
 
 _AT_ONCE = 2**16  # models that are written at a time
 
@@ -43,8 +42,8 @@ class PoolAudit(Audit):
         elif names is None or len(set(names)) < len(names):
             names = [f"query {number:,}" for number in range(1, n_rows + 1)]
         try:
-            blocks = Blocks(lambda: map(files.ready, files.rows))
-            self.pool.add(blocks, names, n_threads=files.n_threads)
+            # again and again, where a step needs it
+            self.pool.add(lambda: map(files.ready, files.rows), names, n_threads=files.n_threads)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{files.rows.name}: {error}") from error
         self.report = self.pool.report()

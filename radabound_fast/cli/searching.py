@@ -17,8 +17,8 @@ from radabound_fast.guards.declared.answers import DeclaredSearchAnswers
 from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.guards.report import Report
 from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces.choice import NamedKeys
 from radabound_fast.spaces.messages import shortened, shown_key
-from radabound_fast.spaces.named import NamedKeys
 
 
 class SearchAudit(Audit):

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer
 from radabound_fast.guards.declared.answers import Comparison
-from radabound_fast.guards.mean_guard import MeanAnswer
 
 Number = float | None
 
