@@ -271,7 +271,7 @@ class SignedSequence(FixedSequence, SignedGuard):
 
     def _set_up(self, judged: Any, **arguments: Any) -> None:
         SignedGuard.__init__(self, judged, bound="fixed-sequence", **arguments)
-        self.max_queries = self._rule.max_queries
+        self.max_queries = self.rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:
         return super()._parameters() | {
@@ -320,14 +320,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._holdout.note_guard(None)
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
-        if self.halted:
-            return super().outlook()
+    def _outlook(self) -> Outlook:
         return Outlook(f"unknown: until a score is not known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
         return f"; {self.kind} needs more samples or a larger epsilon"
 
     def _check_judged(self) -> None:

@@ -39,7 +39,7 @@ from radabound_fast.service.replies import (
 from radabound_fast.service.tokens import ALL, OWNER, Team
 from radabound_fast.service.wire import GAINS, SCORES, answers_in, ranks_of, unpack_body
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
 
 _T = TypeVar("_T")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.answers import HoldoutExhausted
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 
 # errors of a database, of which a file may be gone
 UNAVAILABLE = (OSError, RuntimeError, Damaged)
