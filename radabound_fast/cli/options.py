@@ -100,6 +100,9 @@ _HELP = {
 }
 
 
+Options = argparse.ArgumentParser | argparse._ArgumentGroup
+
+
 def _kind_of(name: str) -> dict[str, Any]:
     for convert, metavars in _VALUES.items():
         if name in metavars:
@@ -109,7 +112,7 @@ def _kind_of(name: str) -> dict[str, Any]:
     return {"action": "store_true"}
 
 
-def add_option(parser: argparse._ActionsContainer, name: str, **settings: Any) -> None:
+def add_option(parser: Options, name: str, **settings: Any) -> None:
     """Add the option of this name, of which `settings` are the subcommand's own.
 
     One that is not set is None, a flag False, and the library's default is taken.
@@ -117,7 +120,7 @@ def add_option(parser: argparse._ActionsContainer, name: str, **settings: Any) -
     parser.add_argument(flag_of(name), **({"help": _HELP.get(name)} | _kind_of(name) | settings))
 
 
-def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -> None:
+def add_options(parser: Options, *names: str, **helps: str) -> None:
     """Add options with their common help, then options with help of the subcommand's own."""
     for name in names:
         add_option(parser, name)
@@ -125,12 +128,12 @@ def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -
         add_option(parser, name, help=text)
 
 
-def add_header(parser: argparse._ActionsContainer) -> None:
+def add_header(parser: Options) -> None:
     """Add the option `--header`, which `labels_of` reads beside `--labels`."""
     parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
 
 
-def add_conditions(parser: argparse._ActionsContainer) -> None:
+def add_conditions(parser: Options) -> None:
     """Add the conditions of a `Gate`."""
     add_options(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
     parser.add_argument(
