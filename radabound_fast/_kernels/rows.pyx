@@ -1,6 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What arrays become before anything judges them: bits, units, signs, sums and fingerprints.
 
 Nothing here knows a guard.  packing.py and labels.py turn whatever users have into ndarrays of the
@@ -9,6 +6,7 @@ and raise_bad_value says which one is not allowed.  Labels are never part of a m
 """
 
 import sys
+from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
@@ -19,17 +17,16 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
-from radabound_fast._kernels.c_kernels cimport (
-    LANES, LINE_BYTES, SIGN_GOLDEN, VALUE_F16, WORD_BITS, fingerprint_rows_fn, instruction_set,
-    instruction_set_at, kernel, little_word, mix64, packer, side_by_side, source, value_bytes,
-    value_kind,
-)
-from radabound_fast._kernels.c_scan cimport (
-    _UNIT_SHIFT, CHUNK_ROWS, ROW_TILE_WORDS, TILE_WORDS, TOO_LARGE, UNIT_TILE_ROWS,
-    check_last_word, chunk_of_rows, count_any_rows, count_rows, loss_rows, packed_as_rows,
-    sign_store, values_as_rows,
+from radabound_fast._kernels.c_sources cimport (
+    _UNIT_SHIFT, CHUNK_ROWS, LANES, LINE_BYTES, ROW_TILE_WORDS, SIGN_GOLDEN, TILE_WORDS, TOO_LARGE,
+    UNIT_TILE_ROWS, VALUE_F16, WORD_BITS, check_last_word, chunk_of_rows, count_any_rows,
+    count_rows, fingerprint_rows_fn, instruction_set, instruction_set_at, kernel, little_word,
+    loss_rows, mix64, packed_as_rows, packer, side_by_side, sign_store, sliced_kernel,
+    sliced_plan_free, sliced_plan_new, sliced_scratch_free, sliced_scratch_new, source,
+    value_bytes, value_kind, values_as_rows,
 )
 
 cnp.import_array()
@@ -535,9 +532,125 @@ cdef cnp.ndarray aligned_int64(int64_t n):
     return memory[skip:skip + n]
 
 
-# ---- sums of rows, and which row it is -----------------------------------------------------------
+# ---- one thread's memory for the rows of a call ---------------------------------------------------
 
-def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
+cdef class SlicedPlan:
+    """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
+
+    @staticmethod
+    cdef SlicedPlan of(const instruction_set *set, SignStore signs):
+        cdef SlicedPlan self = SlicedPlan.__new__(SlicedPlan)
+        cdef const sign_store *store = store_of(signs)
+        lines = signs._memory if signs._memory is not None else filled_lines(set.kernel, store)
+        cdef const uint64_t *first = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>lines)
+        self.kernel = set.sliced
+        with nogil:
+            self.plan = sliced_plan_new(set.sliced, first, store.n_samples, store.n_vectors)
+        if self.plan == NULL:
+            raise MemoryError
+        return self
+
+    def __dealloc__(self):
+        sliced_plan_free(self.plan)
+
+
+cdef class Scratch:
+    """One thread's memory: at most 1 MB, unless one row, or a block, needs more.
+
+    `work` is complete but for the state, and for where totals and complexities are to go.
+    """
+
+    @staticmethod
+    cdef Scratch of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                    ptrdiff_t n_rows, SlicedPlan plan):
+        cdef Scratch self = Scratch.__new__(Scratch)
+        cdef int64_t n_lanes = signs.n_lanes()
+        cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
+        cdef ptrdiff_t tile = 0, n_block = 0 if plan is None else plan.kernel.block_rows, block
+        self.chunk.tile_rows = min(CHUNK_ROWS, n_rows)
+        block = n_block * 2 * 8
+        if not rows.in_place:
+            tile = 8 * max(self.chunk.tile_rows * TILE_WORDS,
+                           min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
+            block += n_block * store_of(signs).n_words * 8
+        cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
+        cdef ptrdiff_t capacity = max(1, min(self.chunk.tile_rows, fits))
+        self._memory = malloc(LINE_BYTES + workspace + tile + block
+                              + (2 * n_lanes + capacity * (n_lanes + 1)) * 8)
+        if self._memory == NULL:
+            raise MemoryError
+        self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
+        self.chunk.tile = <char *>on_a_line(self._memory) + workspace
+        self.chunk.before = <int64_t *>(<char *>self.chunk.tile + tile)
+        self.chunk.totals = self.chunk.before + 2 * n_lanes
+        self.chunk.counts = self.chunk.totals + capacity
+        self.chunk.capacity = capacity
+        self.work.kernel = kernel
+        self._signs, self._plan = signs, plan  # a thread may outlive the call, and the guard
+        self.work.signs = store_of(signs)
+        self.work.rows = rows
+        self.work.chunk = &self.chunk
+        if plan is not None:
+            self.sliced.kernel = plan.kernel
+            self.sliced.plan = plan.plan
+            self.sliced.totals = self.chunk.counts + capacity * n_lanes
+            self.sliced.growth = self.sliced.totals + n_block
+            self.sliced.packed = <uint64_t *>(self.sliced.growth + n_block)
+            self.sliced.scratch = sliced_scratch_new(plan.plan)
+            if self.sliced.scratch == NULL:
+                raise MemoryError
+            self.work.sliced = &self.sliced
+        return self
+
+    def __dealloc__(self):
+        sliced_scratch_free(self.sliced.scratch)
+        free(self._memory)
+
+
+cdef class Worker:
+    """Some rows of a call on one thread.
+
+    It keeps all that it reads: Ctrl-C ends the call while threads are at work, and whoever called
+    may drop the guard then.
+    """
+
+    cdef int prepare(self, const instruction_set *set, SignStore signs, const loss_rows *rows,
+                     object memory, ptrdiff_t n_rows, SlicedPlan plan) except -1:
+        self._rows, self._memory_of_rows = rows[0], memory
+        self.scratch = Scratch.of(set.kernel, signs, &self._rows, n_rows, plan)
+        self._at_work = allocate_lock()
+        self._at_work.acquire()
+        return 0
+
+    cdef void judge(self) noexcept nogil:
+        """Rows first..last."""
+
+    def __call__(self):
+        with nogil:
+            self.judge()
+        self._at_work.release()
+
+
+cdef int run_workers(list workers) except -1:
+    """Each on a thread of its own, until they are done, or Ctrl-C.
+
+    This thread works too, beside new ones: a new thread starts on an idle core, where one that is
+    woken often stays on the core of whoever woke it.  None of threading's: they run Python, where a
+    trace function or a destructor may wait for the lock that is held.
+    """
+    cdef Worker worker
+    for worker in workers[1:]:
+        start_new_thread(worker, ())
+    workers[0]()
+    for worker in workers:
+        PyErr_CheckSignals()  # those that came before do not end the wait
+        worker._at_work.acquire()
+    return 0
+
+
+# ---- sums of rows --------------------------------------------------------------------------------
+
+def sums_of_rows(rows, int64_t n_samples, *, bint packed):
     """Exact sums of rows of losses, every one of which is checked.
 
     `rows`, (k, n_samples), or packed (k, n_words) or (k, n_bytes), are as `as_values` and
@@ -545,43 +658,77 @@ def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
     unit_shift: 24 if a row has losses other than 0 and 1, else 0.  ValueError: a value is no loss,
     a bit stands past n_samples, or so many real-valued losses do not fit.
     """
-    cdef sign_store no_signs
+    cdef SignStore signs = SignStore(0, n_samples, 1, stored=False)  # for whose sums there is room
+    store_of(signs).n_strips = 0
+    return _sums(signs, rows, packed)[1:]
+
+
+def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
+    """Signed sums of rows of losses, int64, or where they fit int32, (k, n_vectors).
+
+    Returns them, and the sums of the rows and unit_shift, as `sums_of_rows`.
+    """
+    return _sums(signs, rows, packed)
+
+
+cdef tuple _sums(SignStore signs, rows, bint packed):
     cdef loss_rows losses
-    cdef chunk_of_rows chunk
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(rows, 0), row = 0
-    cdef cnp.ndarray sums = np.empty(n_rows, np.int64)
-    cdef int unit_shift = 0
-    rows = as_rows(&losses, rows, None, chosen.packer, 2, n_samples, packed)
-    no_signs.lines = NULL
-    no_signs.first_vector = no_signs.first_word = 0
-    no_signs.base = 0
-    no_signs.n_strips = 0
-    no_signs.n_vectors = 1  # for which the sums have room
-    no_signs.n_samples = n_samples
-    no_signs.n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
-    cdef ptrdiff_t n_tile = max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
-                                min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
-    cdef cnp.ndarray tile = aligned_int64(0 if losses.in_place else n_tile)
-    chunk.tile = cnp.PyArray_DATA(tile)
-    chunk.tile_rows = min(CHUNK_ROWS, n_rows)
-    chunk.workspace = NULL
-    chunk.counts = <int64_t *>cnp.PyArray_DATA(sums)  # of which there are none
-    chunk.capacity = n_rows
+    cdef const sign_store *store = store_of(signs)
+    cdef object values = as_rows(&losses, rows, None, chosen.packer, 2, store.n_samples, packed)
+    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0
+    cdef int unit_shift = 0, shift
+    cdef bint signed = store.n_strips > 0, narrow = store.n_samples < 1 << 31
+    cdef Scratch scratch = Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
+    cdef chunk_of_rows *chunk = &scratch.chunk
+    cdef cnp.ndarray totals = np.empty(n_rows, np.int64), sums = None
+    cdef int64_t *total = <int64_t *>cnp.PyArray_DATA(totals)
+    if signed:
+        sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
     while row < n_rows:
-        chunk.totals = <int64_t *>cnp.PyArray_DATA(sums) + row
         with nogil:
-            count_any_rows(chosen.kernel, &no_signs, &losses, row, n_rows - row, &chunk)
+            count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
         if chunk.n_rows == 0:
-            raise_unreadable(&losses, &no_signs, row, chunk.bad_sample)
+            raise_unreadable(&losses, store, row, chunk.bad_sample)
         if chunk.in_units and not unit_shift:
-            unit_shift = _UNIT_SHIFT
-            sums[:row] <<= _UNIT_SHIFT
-        elif unit_shift and not chunk.in_units:
-            sums[row:row + chunk.n_rows] <<= _UNIT_SHIFT
+            unit_shift, narrow = _UNIT_SHIFT, False
+            totals[:row] <<= _UNIT_SHIFT
+            if signed:
+                sums = sums.astype(np.int64)
+                sums[:row] <<= _UNIT_SHIFT
+        shift = 0 if chunk.in_units else unit_shift
+        memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
+        totals[row:row + chunk.n_rows] <<= shift
+        if signed and narrow:
+            sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
+        elif signed:
+            sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
         row += chunk.n_rows
         PyErr_CheckSignals()
-    return sums, unit_shift
+    return sums, totals, unit_shift
 
+
+cdef fused signed_sum:
+    int32_t
+    int64_t
+
+
+cdef void sign_counts(const chunk_of_rows *chunk, const sign_store *store, int shift,
+                      signed_sum *sums, ptrdiff_t first):
+    """S_j = 2 c_j - total of the chunk's rows, into rows of n_vectors from `first` on."""
+    cdef const int64_t *counts = chunk.counts
+    cdef ptrdiff_t row, vector, n_vectors = store.n_vectors
+    cdef int64_t total
+    sums += first * n_vectors
+    with nogil:
+        for row in range(chunk.n_rows):
+            total = chunk.totals[row]
+            for vector in range(n_vectors):
+                sums[vector] = <signed_sum>((2 * counts[vector] - total) << shift)
+            sums += n_vectors
+            counts += store.n_strips * LANES
+
+
+# ---- which row it is -----------------------------------------------------------------------------
 
 def fingerprints(cnp.ndarray rows not None, ptrdiff_t n_bytes, bytes key not None):
     """Keyed hashes of rows, uint64 (n_rows,): of the first n_bytes of each.

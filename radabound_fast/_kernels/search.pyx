@@ -1,6 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What a declared search stores of its queries, and the binomial tails behind its limits."""
 
 import numpy as np

@@ -120,7 +120,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         n_threads = check_count(n_threads=n_threads)
         if isinstance(Y_pred, PackedLosses):
             words = self._words_of(Y_pred)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
+            result = self._core.query_many(words, packed=True, trace=trace, n_threads=n_threads)
         elif self._labels is None:
             result = self._core.query_many(Y_pred, trace=trace, n_threads=n_threads)
         else:
