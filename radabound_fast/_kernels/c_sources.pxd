@@ -4,7 +4,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
-cdef extern from "kernels/signed_sums.h" nogil:
+cdef extern from "kernels/dispatch.h" nogil:
     const int LANES, WORD_BITS, LINE_BYTES
     struct kernel:
         const char *name
@@ -15,10 +15,7 @@ cdef extern from "kernels/signed_sums.h" nogil:
     uint64_t mix64(uint64_t z)
     const uint64_t SIGN_GOLDEN
 
-
-cdef extern from "kernels/packing.h" nogil:
     enum value_kind:
-        VALUE_U8
         VALUE_F16
     union class_value:
         uint64_t integer
@@ -39,15 +36,11 @@ cdef extern from "kernels/packing.h" nogil:
     const char *side_by_side(const source *, ptrdiff_t row, int64_t start, int n, size_t size,
                              char *copy)
 
-
-cdef extern from "kernels/fingerprint.h" nogil:
     uint64_t little_word(const unsigned char *)
     ctypedef void fingerprint_rows_fn(const unsigned char *rows, ptrdiff_t stride,
                                       ptrdiff_t n_rows, ptrdiff_t n_bytes, const uint64_t *key,
                                       uint64_t *hashes, int64_t *totals) noexcept nogil
 
-
-cdef extern from "kernels/studentised.h" nogil:
     struct studentised:
         const double *offsets
         const double *sign_sums
@@ -56,8 +49,6 @@ cdef extern from "kernels/studentised.h" nogil:
         const double *means
         const double *scales
 
-
-cdef extern from "kernels/sliced.h" nogil:
     const int SLICED_MOST_SAMPLES
     enum:
         SLICED_MOST_INTO
@@ -75,8 +66,6 @@ cdef extern from "kernels/sliced.h" nogil:
     void *sliced_scratch_new(const sliced_plan *)
     void sliced_scratch_free(void *)
 
-
-cdef extern from "kernels/dispatch.h" nogil:
     struct instruction_set:
         const kernel *kernel
         const packer *packer

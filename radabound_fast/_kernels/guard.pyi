@@ -41,10 +41,12 @@ class RadaBoundAnswer(Answer):
     @property
     def delta_prime(self) -> float: ...
 
-def stored_answer(
-    value: float, complexity: float, number: int, limits: tuple[float, float, float, float]
+def make_answer(
+    value: float,
+    complexity: float,
+    number: int,
+    rule: HaltingRule | tuple[float, float, float, float],
 ) -> RadaBoundAnswer: ...
-def rounded_answer(value: float, number: int, rule: HaltingRule) -> RadaBoundAnswer: ...
 def lay_out(
     maxima: NDArray[np.int64],
     minima: NDArray[np.int64],

@@ -9,7 +9,6 @@ import numpy as np
 cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport NAN
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
@@ -118,8 +117,8 @@ cdef class Answer:
         ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, and of a
         search with a baseline the gain and its limits.
         """
-        told = self.to_dict()
-        return {f"{prefix}{name}": float(told[name]) for name in METRICS if name in told}
+        values = self.to_dict()
+        return {f"{prefix}{name}": float(values[name]) for name in METRICS if name in values}
 
     def __repr__(self):
         values = self.to_dict()
@@ -132,19 +131,13 @@ cdef class Answer:
 @cython.final
 @cython.no_gc
 cdef class RadaBoundAnswer(Answer):
-    """A mean that the holdout could still afford; what is not `value` is computed when asked for.
+    """A mean that the holdout could still afford; what is not `value` is computed when it is read.
+
+    Attributes beyond those of `Answer`, whose `half_width` is epsilon, or less where the bound
+    knows more:
 
     Attributes
     ----------
-    value : float
-        Mean loss of the query: one float64 division, sum / n_samples.
-    low, high : float
-        Where the true mean lies, as far as ``guard.guarantee`` says: within epsilon of `value`,
-        or nearer where the bound knows more; in [0, 1].
-    half_width : float
-        How far `value` may be from the true mean: epsilon, or less where the bound knows more.
-    number : int
-        How many answers the guard has given, this one included.
     complexity : float
         Monte-Carlo Rademacher complexity of all queries so far, in units of loss.  nan in an
         answer of `query_many` without ``trace=True``.
@@ -164,17 +157,12 @@ cdef class RadaBoundAnswer(Answer):
         return self._limits()[3]
 
     def __reduce__(self):
-        return stored_answer, (self._value, self._complexity, self._number, self._limits())
+        return make_answer, (self._value, self._complexity, self._number, self._limits())
 
 
-def stored_answer(double value, double complexity, int64_t number, tuple limits):
-    """A RadaBoundAnswer of which it is known what its rule said."""
-    return _make_answer(value, complexity, number, False, limits)
-
-
-def rounded_answer(double value, int64_t number, rule):
-    """A RadaBoundAnswer whose value was rounded, of declared losses; it has no complexity."""
-    return _make_answer(value, NAN, number, True, rule)
+def make_answer(double value, double complexity, int64_t number, rule):
+    """A RadaBoundAnswer to declared losses; `rule` is a HaltingRule, or the tuple of its limits."""
+    return _make_answer(value, complexity, number, True, rule)
 
 
 cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
@@ -608,27 +596,43 @@ cdef class GuardCore(SharedState):
         return self.counted(values, labels, packed) if answer is NotImplemented else answer
 
     cdef object at_once(self, object values, object labels, bint packed):
-        """Judge one row at once; NotImplemented: nothing has changed, and `counted` must judge it.
+        """Judges a row of bits at once; NotImplemented: nothing has changed, see `counted`.
 
-        It runs no Python, whose frames an error would keep.
+        It must be one tile, and not worth letting go of the GIL.  This runs no Python, whose frames
+        an error would keep.
         """
         cdef loss_rows rows
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
+        cdef int64_t total
         cdef chunk_of_rows chunk
-        cdef int64_t n_samples = store_of(self.signs).n_samples
-        if self.weighting is not None or not self._is_quick():
-            return NotImplemented
-        if not lie_as_rows(&rows, values, labels, self.set.packer, 1, n_samples, packed):
+        cdef work_on_rows work
+        cdef verdict verdict
+        cdef const sign_store *signs = store_of(self.signs)
+        if (self.weighting is not None or signs.n_words > TILE_WORDS
+                or signs.n_words * signs.n_strips >= GIL_CELLS
+                or not lie_as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples,
+                                   packed)
+                or self._forked()):
             return NotImplemented
         chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
         chunk.workspace = NULL
-        return self._judge_at_once(&rows, &chunk)
-
-    cdef bint _is_quick(self) noexcept:
-        """Whether a row is one tile, and not worth dropping the GIL for."""
-        cdef const sign_store *signs = store_of(self.signs)
-        return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
+        work.kernel = self.set.kernel
+        work.signs = signs
+        work.rows = &rows
+        work.state = &self.state
+        work.chunk = &chunk
+        self.lock.take()
+        try:
+            if (self.ledger is not None or self.before is not None or self._closed()
+                    or not judge_row(&work, &total, &verdict)):
+                return NotImplemented
+            if verdict == WITHHELD:
+                self.has_halted = True  # priced for the rows before it
+                return None
+            return self._answer(&rows, total)
+        finally:
+            self.lock.end()
 
     cdef object counted(self, object values, object labels, bint packed):
         """Judge one row of any kind.  Answer, or None: withheld, or no row may be judged."""
@@ -665,30 +669,6 @@ cdef class GuardCore(SharedState):
             return None
         with self.lock:
             return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
-
-    cdef object _judge_at_once(self, const loss_rows *rows, chunk_of_rows *chunk):
-        """Judge a row of bits; NotImplemented: nothing has changed, and `counted` must judge it."""
-        cdef work_on_rows work
-        cdef int64_t total
-        cdef verdict verdict
-        if self._forked():
-            return NotImplemented
-        work.kernel = self.set.kernel
-        work.signs = store_of(self.signs)
-        work.rows = rows
-        work.state = &self.state
-        work.chunk = chunk
-        self.lock.take()
-        try:
-            if (self.ledger is not None or self.before is not None or self._closed()
-                    or not judge_row(&work, &total, &verdict)):
-                return NotImplemented
-            if verdict == WITHHELD:
-                self.has_halted = True  # priced for the rows before it
-                return None
-            return self._answer(rows, total)
-        finally:
-            self.lock.end()
 
     cdef RadaBoundAnswer _answer(self, const loss_rows *rows, int64_t total):
         """To the last row, which was answered."""

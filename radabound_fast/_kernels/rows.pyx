@@ -5,14 +5,12 @@ right shape; fill_source takes such an array without a copy; the packers look at
 and raise_bad_value says which one is not allowed.  Labels are never part of a message.
 """
 
-import sys
 from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
 cimport cython
 cimport numpy as cnp
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
@@ -48,7 +46,7 @@ def kernels():
 
 
 def active_kernel():
-    """The kernel that objects made from now on will use."""
+    """The kernel of objects that are made from now on."""
     return chosen.kernel.name.decode()
 
 
@@ -80,7 +78,7 @@ chosen = _set_named(None)
 
 cdef extern from "kernels/packing.h" nogil:
     """
-    /* 1 + the kind of each of numpy's types that the packers read; 0 for all others. */
+    /* 1 + the kind of each of numpy's types that the packers read, in either byte order, else 0. */
     static const signed char kind_of_type[NPY_NTYPES_LEGACY] = {
         [NPY_BOOL] = 1 + VALUE_U8,
         [NPY_BYTE] = 1 + VALUE_U8,
@@ -100,18 +98,13 @@ cdef extern from "kernels/packing.h" nogil:
 
     enum { N_NUMPY_TYPES = NPY_NTYPES_LEGACY };
 
-    static int kind_of_number(int type)
+    static int kind_of_number(int type) /* -1 if no packer reads it */
     {
         return type < NPY_NTYPES_LEGACY ? kind_of_type[type] - 1 : -1;
     }
     """
     int kind_of_number(int numpy_type)
     const int N_NUMPY_TYPES
-
-
-cdef inline int value_kind_of(cnp.ndarray values) noexcept:
-    """The kind of an array's dtype, in either byte order; -1 if no packer reads it."""
-    return kind_of_number(cnp.PyArray_TYPE(values))
 
 
 cpdef bint reads_dtype(cnp.dtype dtype) noexcept:
@@ -239,7 +232,7 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
 
     labels: a LabelRow for predictions, None for losses.  `out` borrows from both.
     """
-    cdef int ndim = cnp.PyArray_NDIM(values), kind = value_kind_of(values)
+    cdef int ndim = cnp.PyArray_NDIM(values), kind = kind_of_number(cnp.PyArray_TYPE(values))
     cdef bint is_signed = cnp.PyArray_ISINTEGER(values) and cnp.PyArray_ISSIGNED(values)
     if kind < 0 or not 1 <= ndim <= 2 or cnp.PyArray_DIM(values, ndim - 1) == 0:
         raise ValueError(f"values must be rows of numbers, got {values.dtype} of shape "
@@ -268,17 +261,6 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
     return 0
 
 
-cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
-    """One value as a Python number."""
-    cdef char copy[8]
-    cdef bint is_real = rows.kind >= VALUE_F16
-    cdef int size = value_bytes(rows.kind)
-    raw = PyBytes_FromStringAndSize(side_by_side(rows, row, sample, 1, size, copy), size)
-    if is_real:
-        return np.frombuffer(raw, f"f{size}").item()
-    return int.from_bytes(raw, sys.byteorder, signed=rows.is_signed)
-
-
 def bad_prediction(value, place):
     """The error for a prediction that is no class; the same words for every kind of label."""
     if isinstance(value, np.floating):
@@ -290,7 +272,11 @@ def bad_prediction(value, place):
 
 cdef int raise_bad_value(const source *rows, ptrdiff_t row, int64_t sample) except -1:
     """The error for the value at which pack_row or units_row stopped."""
-    value = value_at(rows, row, sample)
+    cdef char copy[8]
+    cdef int size = value_bytes(rows.kind)
+    cdef bytes raw = side_by_side(rows, row, sample, 1, size, copy)[:size]
+    letter = "f" if rows.kind >= VALUE_F16 else "i" if rows.is_signed else "u"
+    value = np.frombuffer(raw, f"{letter}{size}").item()
     place = f"at row {row}, sample {sample}" if rows.row_stride else f"at sample {sample}"
     if rows.labels != NULL or rows.label_bits != NULL:
         raise bad_prediction(value, place)
@@ -353,53 +339,37 @@ cdef each_row(cnp.ndarray values, labels, kernel, bint in_units):
 cdef object _memmap = np.memmap
 
 
-cdef bint _is_array(object values):
-    """Whether this is an ndarray and nothing more: a masked array is one too, and is more."""
-    return cnp.PyArray_CheckExact(values) or type(values) is _memmap
-
-
-cdef bint _is_packed(object words, int ndim, int64_t n_samples):
-    """Whether `words` is an array of packed rows that can be read where it is."""
-    if not _is_array(words):
-        return False
-    cdef cnp.ndarray array = <cnp.ndarray>words
-    if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
-        return False
-    # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
-    if not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8:
-        return False
-    cdef int64_t n_words = (n_samples + 63) // 64
-    return (cnp.PyArray_DIM(array, ndim - 1) == n_words
-            and (n_words == 1 or cnp.PyArray_SIZE(array) == 0
-                 or cnp.PyArray_STRIDE(array, ndim - 1) == 8))
-
-
-cdef bint _is_readable(object values, int ndim, int64_t n_samples):
-    """Whether `values` is an array that the packers read: shape and dtype, not contents."""
-    return (_is_array(values) and cnp.PyArray_NDIM(<cnp.ndarray>values) == ndim
-            and cnp.PyArray_DIM(<cnp.ndarray>values, ndim - 1) == n_samples
-            and value_kind_of(<cnp.ndarray>values) >= 0)
-
-
 cdef bint lie_as_rows(loss_rows *rows, object values, object labels, const packer *packer,
-                       int ndim, int64_t n_samples, bint packed) except -1:
-    """Describes rows where they lie; False if they must become an array, or another one, first."""
-    cdef cnp.ndarray array
+                      int ndim, int64_t n_samples, bint packed) except -1:
+    """Describes rows where they lie; False if they must become an array, or another one, first.
+
+    A masked array is an ndarray and more, and so is not read as it is.
+    """
+    if not (cnp.PyArray_CheckExact(values) or type(values) is _memmap):
+        return False
+    cdef cnp.ndarray array = <cnp.ndarray>values
+    cdef int64_t n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
+    if (cnp.PyArray_NDIM(array) != ndim
+            or cnp.PyArray_DIM(array, ndim - 1) != (n_words if packed else n_samples)):
+        return False
     if packed:
-        if not _is_packed(values, ndim, n_samples):
+        # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
+        if (not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8
+                or not cnp.PyArray_ISNOTSWAPPED(array)
+                or n_words > 1 and cnp.PyArray_SIZE(array) > 0
+                and cnp.PyArray_STRIDE(array, ndim - 1) != 8):
             return False
-        array = <cnp.ndarray>values
         packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
     else:
-        if not _is_readable(values, ndim, n_samples):
+        if kind_of_number(cnp.PyArray_TYPE(array)) < 0:
             return False
-        fill_source(<cnp.ndarray>values, labels, &rows.source)
+        fill_source(array, labels, &rows.source)
         values_as_rows(rows, packer)
     return True
 
 
 cdef object as_rows(loss_rows *rows, object values, object labels, const packer *packer,
-                     int ndim, int64_t n_samples, bint packed):
+                    int ndim, int64_t n_samples, bint packed):
     """Describes rows; returns the array that keeps them there.
 
     It is `values`, or what packing.py makes of them, which has the rules and the errors.

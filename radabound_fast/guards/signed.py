@@ -15,7 +15,7 @@ from radabound_fast._kernels.guard import (
     RadaBoundAnswer,
     SignedQueries,
     lay_out,
-    rounded_answer,
+    make_answer,
 )
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, sums_of_rows
 from radabound_fast._kernels.support import sealed
@@ -293,7 +293,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self._rule.released(answer.value), answer.number, self._rule)
+            value = self._rule.released(answer.value)
+            answer = make_answer(value, np.nan, answer.number, self._rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer
