@@ -637,7 +637,7 @@ cdef class GuardCore(SharedState):
     cdef object counted(self, object values, object labels, bint packed):
         """Judge one row of any kind.  Answer, or None: withheld, or no row may be judged."""
         cdef loss_rows rows
-        cdef int64_t counts[STACK_LANES]
+        cdef int64_t counts[STACK_LANES + LANES]
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
@@ -652,7 +652,7 @@ cdef class GuardCore(SharedState):
         chunk.tile_rows = 1
         chunk.workspace = NULL
         if signs.n_strips * LANES <= STACK_LANES:
-            chunk.counts = counts
+            chunk.counts = <int64_t *>on_a_line(counts)
             chunk.totals = &total
             chunk.capacity = 1
         else:
@@ -667,8 +667,11 @@ cdef class GuardCore(SharedState):
             raise_unreadable(&rows, signs, 0, chunk.bad_sample)
         if self._forked():
             return None
-        with self.lock:
+        self.lock.take()
+        try:
             return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
+        finally:
+            self.lock.end()
 
     cdef RadaBoundAnswer _answer(self, const loss_rows *rows, int64_t total):
         """To the last row, which was answered."""
@@ -721,22 +724,24 @@ cdef class GuardCore(SharedState):
         run = _Run(n_rows, trace)
         if self._forked():
             return None
-        with self.lock:
-            try:
-                self._undo()
-                if self._closed():
-                    return None
-                self._remember()
-                stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
-                if stop < 0:
-                    return None
-                self._commit()
-            except BaseException:  # KeyboardInterrupt too: no value has left yet
-                self._undo()
-                raise
+        self.lock.take()
+        try:
+            self._undo()
+            if self._closed():
+                return None
+            self._remember()
+            stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
+            if stop < 0:
+                return None
+            self._commit()
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
                     self.state.n_rows, self.has_halted, self.complexity, not rows.may_be_real)
+        except BaseException:  # KeyboardInterrupt too: no value has left yet
+            self._undo()
+            raise
+        finally:
+            self.lock.end()
 
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
