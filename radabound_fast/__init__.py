@@ -21,7 +21,7 @@ _HOMES = {
     "GatePlan": "planning",
     "GuessAndCheck": "guards.guess_and_check",
     "Holdout": "holdout",
-    "HoldoutExhausted": "guards.exhausted",
+    "HoldoutExhausted": "guards.answers",
     "Ladder": "guards.ladder",
     "Losses": "holdout",
     "ModelPool": "pool.model_pool",

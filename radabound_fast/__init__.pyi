@@ -4,9 +4,9 @@ from radabound_fast import spaces as spaces
 from radabound_fast._kernels.guard import Answer as Answer
 from radabound_fast._kernels.rows import PackedLosses as PackedLosses
 from radabound_fast.guards.answers import Answers as Answers
+from radabound_fast.guards.answers import HoldoutExhausted as HoldoutExhausted
 from radabound_fast.guards.confirmed.search import ConfirmedSearch as ConfirmedSearch
 from radabound_fast.guards.declared.search import DeclaredSearch as DeclaredSearch
-from radabound_fast.guards.exhausted import HoldoutExhausted as HoldoutExhausted
 from radabound_fast.guards.fixed_sequence import FixedSequence as FixedSequence
 from radabound_fast.guards.gate.gate import Gate as Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck as GuessAndCheck

@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_count, check_positive, check_seed, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
-from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.guess_guard import GuessGuard
-from radabound_fast.guards.mean_guard import MOST_ANSWERS, MeanAnswer
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
+from radabound_fast.guards.answers import Answers, MeanAnswer
+from radabound_fast.guards.mean_guard import MOST_ANSWERS, GuessGuard, Progress
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -45,7 +42,7 @@ class ThresholdoutAnswer(MeanAnswer):
 
 
 class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
-    """The answered prefix of a block: `Answers` with an array ``passed``."""
+    """`Answers` with an array ``passed``."""
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
@@ -197,13 +194,10 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
             f"needs."
         )
 
-    def _decide(
-        self, rows: LossReader, row: int, guess: float, number: int
-    ) -> ThresholdoutAnswer | str:
+    def _decide(self, mean: float, guess: float, number: int) -> ThresholdoutAnswer | str:
         done = self._progress
         if done.spent == self.budget:
             return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
-        mean = rows.means[row]
         if abs(mean - guess) <= done.noisy_threshold + self._laplace(4):
             return ThresholdoutAnswer(guess, nan, nan, nan, number, passed=True)
         done.spent += 1

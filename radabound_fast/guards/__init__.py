@@ -8,9 +8,8 @@
 `candidates`           what the last two have of predictions: values, gains, and how they are stored
 `halting_guard`        guards that count their answers, in memory or in a database
 `signed`               the part that `radabound` and `fixed_sequence` share; `halting` is the rule
-`mean_guard`           the part that `guess_and_check` and `ladder` share: `reader` reads,
-                       `guess_guard` takes guesses, `progress` is what queries change
-`answers`, `exhausted` what queries return and raise; `release`: how much of a score
+`mean_guard`           the part that `guess_and_check` and `ladder` share
+`answers`, `release`   what queries return and raise; how much of a score
 `report`               what a search came to
 `reach`                what a first answer needs
 `log`                  the logger "radabound_fast"

@@ -1,8 +1,9 @@
-"""What many queries at once come to."""
+"""What queries return, and raise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -20,7 +21,59 @@ SHARED = ("value", "low", "high", "half_width", "number")
 _NUMBERS = ({bool}, {int}, {float})
 
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
-AnswersT = TypeVar("AnswersT", bound="Answers[Any]")
+
+
+class HoldoutExhausted(RuntimeError):
+    """The holdout cannot answer: this query is withheld, and so is every later one.
+
+    The mean of the withheld query is neither in the message nor in an attribute.
+
+    Attributes
+    ----------
+    n_answered : int
+        Answers given before; the withheld query is not counted.
+    complexity : float or None
+        Monte-Carlo Rademacher complexity with the withheld query included, in units of
+        loss; None for guards that have none, or whose answers are rounded.
+    delta_prime : float or None
+        What the tail bound gave at that complexity, clipped at 1; nan where the bound has no tail.
+    threshold : float or None
+        What `delta_prime` had to stay at or below.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        n_answered: int = 0,
+        complexity: float | None = None,
+        delta_prime: float | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.n_answered, self.complexity = n_answered, complexity
+        self.delta_prime, self.threshold = delta_prime, threshold
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class MeanAnswer(Answer):
+    """The fields that answers of guards in Python share; see `Answer`."""
+
+    # field(): else the properties of `Answer` would be taken for their defaults
+    value: float = field()
+    low: float = field()
+    high: float = field()
+    half_width: float = field()
+    number: int = field()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields by name, as a new dict."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def clip_to_unit(end: float) -> float:
+    """The end of an interval for a mean loss, in [0, 1]; nan stays nan."""
+    return min(max(end, 0.0), 1.0)
 
 
 class Answers(Sequence[AnswerT_co]):
@@ -46,9 +99,7 @@ class Answers(Sequence[AnswerT_co]):
     """
 
     def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_answered: int) -> None:
-        self._answers = answers
-        self.halted = halted
-        self.n_answered = n_answered
+        self._answers, self.halted, self.n_answered = answers, halted, n_answered
 
     def _column(self, name: str, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         return np.array([getattr(answer, name) for answer in self._answers], dtype)
@@ -117,11 +168,11 @@ class ColumnAnswers(Answers[AnswerT_co]):
         return np.arange(self.n_answered - len(self), self.n_answered) + 1
 
 
-def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
+def hand_over(error: BaseException, answers: Sequence[Any]) -> None:
     """Put answers that were counted before an error on it, as its attribute `answers`."""
     error.answers = answers  # type: ignore[attr-defined]
-    if n_answers:
-        error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")
+    if n := len(answers):
+        error.add_note(f"the answers counted before it, {n:,}, are its attribute `answers`")
 
 
 class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):

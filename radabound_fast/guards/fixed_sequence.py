@@ -27,11 +27,10 @@ from radabound_fast.bounds import Free, binomial_interval, kl_interval
 from radabound_fast.bounds.binomial import binomial_free
 from radabound_fast.bounds.kl import kl_free
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
-from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
-from radabound_fast.guards.progress import Progress
+from radabound_fast.guards.mean_guard import MeanGuard, Progress
 from radabound_fast.guards.release import (
     Release,
     described,
@@ -52,6 +51,9 @@ _EXACT_NATS = 3.0
 # rows and values of predictions that a metric judges in one step
 _BLOCK_ROWS, _BLOCK_VALUES = 256, 2**22
 _KEY = bytes(16)  # hashes weights, which are no secret; no labels are hashed by it
+
+Limits = tuple[float, float, float]  # value, low, high
+Judge = Callable[[int], Limits]  # of one row, at the number of the query
 
 
 class FixedSequence(HaltingGuard):
@@ -139,16 +141,22 @@ class FixedSequence(HaltingGuard):
         signs: Literal["stored", "generated"] = "stored",
         release: Release = "interval",
     ) -> None:
-        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs, "release": release}
-        self._set_up(judged, epsilon, delta, max_queries, own)
+        self._set_up(
+            judged,
+            epsilon=epsilon,
+            delta=delta,
+            n_vectors=n_vectors,
+            max_queries=max_queries,
+            seed=seed,
+            signs=signs,
+            release=release,
+        )
 
     # else it is that of `__new__`
     __signature__ = signature(partial(__init__, None))  # type: ignore[arg-type]
 
-    def _set_up(
-        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
-    ) -> None:
-        """What is left of `__init__`, of which `own` are the other arguments, by name."""
+    def _set_up(self, judged: Any, **arguments: Any) -> None:
+        """What `__init__` does."""
         raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
@@ -261,12 +269,9 @@ class SignedSequence(FixedSequence, SignedGuard):
     n_left = SignedGuard.n_left
     query_many = SignedGuard.query_many
 
-    def _set_up(
-        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
-    ) -> None:
-        rule: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
-        SignedGuard.__init__(self, judged, bound="fixed-sequence", **own, **rule)
-        self.max_queries = self._rule.max_queries
+    def _set_up(self, judged: Any, **arguments: Any) -> None:
+        SignedGuard.__init__(self, judged, bound="fixed-sequence", **arguments)
+        self.max_queries = self.rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:
         return super()._parameters() | {
@@ -286,19 +291,7 @@ class SignedSequence(FixedSequence, SignedGuard):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class FixedSequenceAnswer(MeanAnswer):
-    """An answer of a `FixedSequence` that uses the union bound alone.
-
-    Attributes
-    ----------
-    value : float
-        The metric, or the mean loss.
-    low, high : float
-        Limits of the population's value, for all answers at once.
-    half_width : float
-        The longer side of the interval, at most epsilon.
-    number : int
-        How many answers the guard has given, this one included.
-    """
+    """An answer of a `FixedSequence` by the union bound alone: `Answer`, of any metric."""
 
 
 class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]):
@@ -308,34 +301,29 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     _answers_type = Answers[FixedSequenceAnswer]
     _arguments = ("epsilon", "delta", "max_queries")
 
-    def _set_up(
-        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
-    ) -> None:
+    def _set_up(self, judged: Any, **arguments: Any) -> None:
         MeanGuard.__init__(self, judged, Progress())
-        self.release: Release = own["release"]
+        self.release: Release = arguments["release"]
         self._rounded = rounding(self.release, self._holdout)
         self._truth: Truth | None = None
         self._measure: Measure | MeanLoss = MeanLoss(self.n_samples)
         if isinstance(self._holdout, Holdout):
             self._truth = self._holdout.truth
             self._measure = self._truth.measure(_KEY)._replace(rounded=self._rounded)
-        self.epsilon = check_positive(epsilon=epsilon)
+        self.epsilon = check_positive(epsilon=arguments["epsilon"])
         self._tolerance = tolerance_before(self._rounded, self.epsilon)
-        self.delta = check_delta(delta)
+        self.delta = check_delta(arguments["delta"])
+        max_queries = arguments["max_queries"]
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
         share = self.delta if self.max_queries else 2.0 * self.delta
         self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._holdout.note_guard(None)
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
-        if self.halted:
-            return super().outlook()
+    def _outlook(self) -> Outlook:
         return Outlook(f"unknown: until a score is not known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
         return f"; {self.kind} needs more samples or a larger epsilon"
 
     def _check_judged(self) -> None:
@@ -346,12 +334,13 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
 
     @sealed
     def query(self, y_pred: Any) -> FixedSequenceAnswer:
-        return self._one(self._reader(y_pred, many=False))
+        (judge,) = self._read(y_pred, many=False)
+        return self._one(judge)
 
     @sealed
     def query_many(self, Y_pred: Any, *, n_threads: int = 1) -> Answers[FixedSequenceAnswer]:
         check_count(n_threads=n_threads)
-        return self._many(self._reader(Y_pred, many=True))
+        return self._many(self._read(Y_pred, many=True))
 
     def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
         binary = self._truth is not None if binary is None else check_bool(binary=binary)
@@ -411,8 +400,8 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         """``ln(2 / (w_k delta))``."""
         return float(self._weights.nats(number))
 
-    def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
-        value, low, high = rows.judged(row, number, self._nats)
+    def _decide(self, judge: Judge, guess: float, number: int) -> FixedSequenceAnswer | str:
+        value, low, high = judge(number)
         half_width = max(value - low, high - value)
         if half_width > self.epsilon:
             return (
@@ -421,14 +410,23 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             )
         return FixedSequenceAnswer(value, low, high, half_width, number)
 
-    def _reader(self, y_pred: Any, *, many: bool) -> Any:
+    def _read(self, y_pred: Any, *, many: bool) -> list[Judge]:
+        """A function for each row: from the number of the query to value, low and high."""
         truth, measure = self._truth, self._measure
-        counts = measure.name == "error" and not measure.is_weighted and self._rounded is None
-        if truth is None or counts:
-            return super()._reader(y_pred, many=many)
+        is_counted = measure.name == "error" and not measure.is_weighted and self._rounded is None
+        if truth is None or is_counted:
+            means, binary = self._means(y_pred, many=many)
+            return [partial(self._limits_of_mean, mean, binary) for mean in means]
         self._check_owner()
         assert isinstance(measure, Measure)
-        return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
+        rows = _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1), self._nats)
+        return [partial(rows.judge, row) for row in range(len(rows))]
+
+    def _limits_of_mean(self, mean: float, binary: bool, number: int) -> Limits:
+        m, nats = self.n_samples, self._nats(number)
+        if binary:
+            return mean, *binomial_interval(round(mean * m), m, nats)
+        return mean, *kl_interval(mean, m, nats)
 
     def _parameters(self) -> dict[str, Any]:
         weighting = getattr(self._measure, "weighting", None)
@@ -443,23 +441,25 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
 class _MeasuredRows:
     """Predictions, judged by a metric: a block of queries that follow each other in one step."""
 
-    def __init__(self, truth: Truth, measure: Measure, rows: NDArray[Any]) -> None:
-        self._truth, self._measure = truth, measure
-        self.means = rows  # one a row: only their number is used
+    def __init__(
+        self, truth: Truth, measure: Measure, rows: NDArray[Any], nats: Callable[[int], float]
+    ) -> None:
+        self._truth, self._measure, self._rows, self._nats = truth, measure, rows, nats
         self._n_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // truth.n_samples))
         # value and limits of the present block's rows, by row and number
-        self._known: dict[tuple[int, int], tuple[float, float, float]] = {}
+        self._judged: dict[tuple[int, int], Limits] = {}
 
-    def judged(
-        self, row: int, number: int, nats: Callable[[int], float]
-    ) -> tuple[float, float, float]:
-        if (row, number) not in self._known:
-            rows = self.means[row : row + self._n_block]
-            paid = np.array([nats(number + place) for place in range(len(rows))])
-            kept = self._truth.keep(self._measure, rows, paid)
-            columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def judge(self, row: int, number: int) -> Limits:
+        if (row, number) not in self._judged:
+            rows = self._rows[row : row + self._n_block]
+            nats = np.array([self._nats(number + place) for place in range(len(rows))])
+            stored = self._truth.keep(self._measure, rows, nats)
+            columns = self._measure.values(stored), *self._measure.intervals(stored, nats)
             answers = zip(*(column.tolist() for column in columns), strict=True)
-            self._known = {
+            self._judged = {
                 (row + place, number + place): limits for place, limits in enumerate(answers)
             }
-        return self._known[row, number]
+        return self._judged[row, number]

@@ -22,12 +22,9 @@ from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer, clip_to_unit
 from radabound_fast.guards.base import Outlook
-from radabound_fast.guards.guess_guard import GuessGuard
-from radabound_fast.guards.mean_guard import MeanAnswer, clip_to_unit
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
+from radabound_fast.guards.mean_guard import GuessGuard, Progress
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -47,12 +44,8 @@ class GuessAndCheckAnswer(MeanAnswer):
     value : float
         The guess itself when it passed; else the centre of the bin that holds the mean, not
         clipped to [0, 1].
-    low, high : float
-        The true mean is between them: within epsilon of the value, in [0, 1].
-    half_width : float
-        epsilon.
-    number : int
-        How many answers the guard has given, this one included.
+    low, high, half_width, number
+        As in `Answer`; half_width is epsilon.
     passed : bool
         True if the guess stands.
     step : int
@@ -64,7 +57,7 @@ class GuessAndCheckAnswer(MeanAnswer):
 
 
 class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
-    """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
+    """`Answers` with arrays ``passed`` and ``steps``."""
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
@@ -87,10 +80,10 @@ class _Transcript(Progress):
 class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     """Checks guesses of mean losses on a holdout; valid whatever the analyst does.
 
-    Every query brings a guess of its mean loss, made from earlier answers and from data
-    independent of the holdout: a cross-validation error, say. A guess that is good enough
-    is returned as it is and costs almost nothing; otherwise the answer is one of a row of
-    bins on either side of it, and what that reveals is paid for.
+    Every query brings a guess of its mean loss, made from earlier answers and from data independent
+    of the holdout: a cross-validation error, say. A guess that is good enough is returned as it is
+    and costs almost nothing; otherwise the answer is one of a row of bins on either side of it, and
+    what that reveals is paid for.
 
     Parameters
     ----------
@@ -100,12 +93,11 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     epsilon : float
         The half-width of every answer, in units of loss; 0 < epsilon < 1.
     delta : float
-        Probability that any answer ever given is further than epsilon from the truth;
-        0 < delta < 1.
+        Probability that any answer is further than epsilon from the truth; 0 < delta < 1.
     low_error : bool, default True
-        True: tolerances from the binary relative entropy, which are far wider at small (or
-        large) means. False: from Hoeffding's inequality, the same for every guess; it halts
-        earlier, and answers every failed guess until then.
+        True: tolerances from the binary relative entropy, which are far wider at small (or large)
+        means. False: from Hoeffding's inequality, the same for every guess; it halts earlier, and
+        answers every failed guess until then.
 
     Raises
     ------
@@ -183,8 +175,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        `epsilon`, `delta` and `low_error` must be those that the database was made with; without
-        epsilon and delta all are those of the database.
+        Without epsilon and delta all parameters are those of the database.
         """
         return cls._open(locals())
 
@@ -195,19 +186,14 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     @property
     def spent(self) -> float:
-        """Length of the transcript so far in nats, ln(1/q_t): what the next answer pays.
-
-        ln 4 before the first query, the price of having a code at all.
-        """
+        """Nats that the next answer pays for the transcript so far, ln(1/q_t); ln 4 at first."""
         return float(self._current.spent)
 
     @property
     def tolerance(self) -> float:
-        """tau for the next query if it repeats the last guess (1/2 before the first query).
+        """How far the last guess (1/2 before the first), made again, may be from the mean and pass.
 
-        How far a guess may be from the exact mean and pass. A query is refused once this is
-        below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
-        guess. Negative or 0: no room at all.
+        A query is refused once this, tau, is below epsilon/10 for its guess.
         """
         current = self._current
         return self._tolerance(current.last_guess, current.spent)
@@ -218,8 +204,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         Parameters
         ----------
         guess : float, optional
-            A typical guess, in [0, 1]; it matters with ``low_error=True``. Default: the last
-            guess (1/2 before the first query).
+            A typical guess, in [0, 1]. Default: the last one (1/2 before the first query).
 
         Returns
         -------
@@ -263,14 +248,10 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         """Return 0: any guess may fail by so much that its answer is withheld; see `affordable`."""
         return 0
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people; no count, which would tell the last guess."""
-        if self.halted:
-            return super().outlook()
+    def _outlook(self) -> Outlook:  # no count, which would tell the last guess
         return Outlook("unknown: guesses that pass use little, and those that fail much", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
         from radabound_fast.guards.reach import first_guess
 
         return first_guess(self.n_samples, self.epsilon, self.delta, guess)
@@ -316,13 +297,11 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         """The largest tolerance by Hoeffding's inequality, around any centre."""
         return self.epsilon - adaptive.code_width(nats, self.n_samples, self.delta)
 
-    def _decide(
-        self, rows: LossReader, row: int, guess: float, number: int
-    ) -> GuessAndCheckAnswer | str:
+    def _decide(self, mean: float, guess: float, number: int) -> GuessAndCheckAnswer | str:
         done = self._progress
         if not self._has_room(guess, done.spent):
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
-        centre_and_step = self._bin_of(rows.means[row], guess)
+        centre_and_step = self._bin_of(mean, guess)
         if centre_and_step is None:
             return "the guess failed, and its answer may be more than epsilon from the truth"
         value, step = centre_and_step

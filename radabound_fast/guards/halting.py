@@ -13,8 +13,8 @@ from radabound_fast._kernels.guard import GuardCore
 from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
+from radabound_fast.bounds.fixed_sequence import WeightedSequence
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.bounds.weighted import WeightedSequence
 from radabound_fast.guards.release import tolerance_before
 
 if TYPE_CHECKING:

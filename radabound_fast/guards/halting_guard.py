@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from numpy.typing import NDArray
+
 from radabound_fast._checks import check_seed
+from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, as_judged
+from radabound_fast.rows.packing import as_values, checked_words
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.support import SharedState
@@ -46,6 +50,14 @@ class HaltingGuard(Guard, Owned):
                 f"losses, got {self._holdout.metric!r}: DeclaredSearch answers every metric, and "
                 "in an order fixed beforehand FixedSequence does"
             )
+
+    def _losses(self, y_pred: Any, ndim: int) -> tuple[NDArray[Any], bool]:
+        """Losses of one row or several, and whether they are words of packed ones."""
+        if isinstance(y_pred, PackedLosses):
+            return checked_words(y_pred, self.n_samples, ndim), True
+        if isinstance(self._holdout, Holdout):
+            return pack_rows(*self._holdout.labels.match(y_pred, ndim=ndim)), True
+        return as_values(y_pred, self.n_samples, ndim, "losses"), False
 
     def _note_halt(self, n_answered: int) -> None:
         """Log it once, in a process that did not open it halted."""

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from radabound_fast._checks import certainty, check_count, check_delta, check_probability, counted
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
-from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.answers import Answers, MeanAnswer, clip_to_unit
 from radabound_fast.guards.base import Outlook
-from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard, clip_to_unit
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
+from radabound_fast.guards.mean_guard import MeanGuard, Progress
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -34,10 +32,8 @@ class LadderAnswer(MeanAnswer):
     low, high : float
         The smallest true mean among the queries so far is between them: at most e + eta below
         the value, or e + eta/2 above it; in [0, 1].
-    half_width : float
-        e + eta.
-    number : int
-        How many answers the guard has given, this one included.
+    half_width, number
+        As in `Answer`; half_width is e + eta.
     updated : bool
         True if this query improved on the best and the value is its own.
     """
@@ -46,7 +42,7 @@ class LadderAnswer(MeanAnswer):
 
 
 class LadderAnswers(Answers[LadderAnswer]):
-    """The answered prefix of a block: `Answers` with an array ``updated``."""
+    """`Answers` with an array ``updated``."""
 
     @cached_property
     def updated(self) -> NDArray[np.bool_]:
@@ -153,8 +149,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        `step`, `delta` and `max_queries` must be those that the database was made with; without
-        step and delta all are those of the database.
+        Without step and delta all parameters are those of the database.
         """
         return cls._open(locals())
 
@@ -162,23 +157,11 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def query(self, y_pred: Any) -> LadderAnswer:
         """Answer one query.
 
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,), or PackedLosses
-            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
-            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
-
-        Raises
-        ------
-        HoldoutExhausted
-            As many queries as `max_queries` have been answered.
-        TypeError, ValueError
-            Not such an array; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
+        Predictions, or losses, are those of `GuessAndCheck.query`, and so are errors: the guard is
+        exhausted once as many queries as `max_queries` have been answered.
         """
-        return self._one(self._reader(y_pred, many=False))
+        (mean,) = self._read(y_pred, many=False)
+        return self._one(mean)
 
     @sealed
     def query_many(self, Y_pred: Any) -> LadderAnswers:
@@ -186,17 +169,16 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
         Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`.
         """
-        return self._many(self._reader(Y_pred, many=True))
+        return self._many(self._read(Y_pred, many=True))
 
     def n_left(self) -> int | None:
         """Return how many queries of `max_queries` are left; None without that: there is no end."""
         return None if self.max_queries is None else self.max_queries - self.n_answered
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
+    def _outlook(self) -> Outlook:
         if self.max_queries is None:
             return Outlook("no limit; intervals widen slowly", None)
-        return super().outlook()
+        return super()._outlook()
 
     @property
     def n_updates(self) -> int:
@@ -220,7 +202,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
             f"earlier answers and from data independent of the holdout."
         )
 
-    def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
+    def _decide(self, mean: float, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
             return f"as many queries as max_queries = {self.max_queries} have been answered"
         done = self._progress
@@ -229,7 +211,6 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
                 number, done.n_updates, self.n_samples, self.step, self.delta
             )
             done.half_width = max(done.half_width, width)
-        mean = rows.means[row]
         updated = mean < done.best - self.step
         if updated:
             done.best = self.step * round(mean / self.step)

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from radabound_fast._kernels.guard import Answer
-from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast._checks import check_fraction
+from radabound_fast._kernels.rows import sums_of_rows
+from radabound_fast._kernels.support import SharedState, sealed
+from radabound_fast.guards.answers import Answers, HoldoutExhausted, MeanAnswer
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
-from radabound_fast.guards.progress import Progress
-from radabound_fast.guards.reader import LossReader
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class MeanAnswer(Answer):
-    """The fields that the answers of these guards share; see `Answer`."""
-
-    # field(): else the properties of `Answer` would be taken for their defaults
-    value: float = field()
-    low: float = field()
-    high: float = field()
-    half_width: float = field()
-    number: int = field()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name, as a new dict."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def clip_to_unit(end: float) -> float:
-    """The end of an interval for a mean loss, in [0, 1]; nan stays nan."""
-    return min(max(end, 0.0), 1.0)
-
+from radabound_fast.rows.packing import as_array
 
 AnswerT = TypeVar("AnswerT", bound=MeanAnswer)
 AnswersT = TypeVar("AnswersT", bound=Answers[Any])
@@ -45,6 +25,38 @@ OutcomeT = TypeVar("OutcomeT")
 
 # more than anybody asks, and few enough to be counted on from
 MOST_ANSWERS = 2**53
+
+
+class Progress(SharedState):
+    """What the queries of a guard change: the number of answers, and numbers of its own.
+
+    A subclass has these as class attributes, int or float, with the values that they begin with;
+    their order is that in a database.  `SharedState` has the lock, and what a change is.
+    """
+
+    n_answered = 0
+    _names: ClassVar[tuple[str, ...]] = ("n_answered", "has_halted")
+    _layout: ClassVar[struct.Struct] = struct.Struct("=qq")
+
+    def __init_subclass__(cls) -> None:
+        own = {
+            name: one
+            for name, one in vars(cls).items()
+            if type(one) in (int, float) and name[0] != "_"
+        }
+        cls._names = (*Progress._names, *own)
+        kinds = ("q" if type(one) is int else "d" for one in own.values())
+        cls._layout = struct.Struct("=qq" + "".join(kinds))
+
+    def _lay_out(self) -> NDArray[np.int64]:
+        numbers = (getattr(self, name) for name in self._names)
+        return np.frombuffer(self._layout.pack(*numbers), np.int64)
+
+    def _take_over(self, progress: NDArray[np.int64]) -> None:
+        if len(progress) != len(self._names):
+            raise ValueError(f"the state must have {len(self._names)} numbers, got {len(progress)}")
+        for name, number in zip(self._names, self._layout.unpack(progress.tobytes()), strict=True):
+            setattr(self, name, number)
 
 
 class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
@@ -89,37 +101,43 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names if name != "seed")
         return f"{self.kind}({self.holdout!r}, {shown})"
 
-    def _reader(self, y_pred: Any, *, many: bool) -> Any:
+    def _read(self, y_pred: Any, *, many: bool) -> Sequence[Any]:
+        """What `_decide` needs of each row: its mean loss."""
+        return self._means(y_pred, many=many)[0]
+
+    def _means(self, y_pred: Any, *, many: bool) -> tuple[list[float], bool]:
+        """Mean losses of rows, and whether these are binary: 0 or 1 by their type."""
         self._check_owner()
-        return LossReader(y_pred, self._holdout, many=many)
+        values, packed = self._losses(y_pred, 2 if many else 1)
+        sums, shift = sums_of_rows(values if many else values[None], self.n_samples, packed=packed)
+        means: list[float] = (sums / (self.n_samples << shift)).tolist()
+        return means, packed or values.dtype.kind != "f"
 
-    def _one(self, rows: Any, guess: float = np.nan) -> AnswerT:
-        return self._kept(lambda: self._next(rows, 0, guess))
+    def _one(self, row: Any, guess: float = np.nan) -> AnswerT:
+        return self._counted(lambda: self._next(row, guess))
 
-    def _many(self, rows: Any, guesses: list[float] | None = None) -> AnswersT:
-        each = [np.nan] * len(rows.means) if guesses is None else guesses
-
+    def _many(self, rows: Sequence[Any], guesses: Iterable[float] = repeat(np.nan)) -> AnswersT:
         def decide() -> AnswersT:
             answered: list[AnswerT] = []
-            for row, guess in enumerate(each):
-                outcome = self._next(rows, row, guess)
+            for row, guess in zip(rows, guesses, strict=False):
+                outcome = self._next(row, guess)
                 if isinstance(outcome, str):
                     break
                 answered.append(outcome)
             done = self._progress
             return self._answers_type(answered, halted=done.has_halted, n_answered=done.n_answered)
 
-        return self._kept(decide)
+        return self._counted(decide)
 
-    def _next(self, rows: Any, row: int, guess: float) -> AnswerT | str:
-        outcome = self._decide(rows, row, guess, self._progress.n_answered + 1)
+    def _next(self, row: Any, guess: float) -> AnswerT | str:
+        outcome = self._decide(row, guess, self._progress.n_answered + 1)
         if isinstance(outcome, str):
             self._progress.has_halted = True
         else:
             self._progress.n_answered += 1
         return outcome
 
-    def _kept(self, decide: Callable[[], OutcomeT | str]) -> OutcomeT:
+    def _counted(self, decide: Callable[[], OutcomeT | str]) -> OutcomeT:
         """What is decided, once it is counted; a reason to refuse as the exception that it is."""
         outcome = self._progress.change(decide)
         if outcome is None:
@@ -130,20 +148,83 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             self._note_halt(n_answered)
         if isinstance(outcome, str):
             raise HoldoutExhausted(outcome, n_answered=n_answered)
-        if self._logs:
-            self._log(outcome)
-        return outcome
-
-    def _log(self, outcome: Any) -> None:
-        if isinstance(outcome, Answers):
+        if self._logs and isinstance(outcome, Answers):
             note_answers(self.kind, len(outcome), outcome.n_answered)
-        else:
+        elif self._logs and isinstance(outcome, MeanAnswer):
             note_answer(self.kind, outcome.number, outcome.value)
+        return outcome
 
     def _parameters(self) -> dict[str, Any]:
         arguments = {name: getattr(self, name) for name in self._arguments}
         return {"n_samples": self.n_samples} | arguments
 
     @abstractmethod
-    def _decide(self, rows: Any, row: int, guess: float, number: int) -> AnswerT | str:
+    def _decide(self, row: Any, guess: float, number: int) -> AnswerT | str:
         """Answer the query of this number and count its cost, or say why it is refused."""
+
+
+class GuessGuard(MeanGuard[AnswerT, AnswersT]):
+    """Base class of guards whose queries bring a guess of their mean, made without the holdout."""
+
+    needs: ClassVar[Literal["key", "guess"] | None] = "guess"
+
+    @sealed
+    def query(self, y_pred: Any, *, guess: float) -> AnswerT:
+        """Answer one query.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,), or PackedLosses
+            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
+            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
+        guess : float
+            A guess of the mean loss, in [0, 1], made without the holdout: that on other data, say.
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not such an array, or no such guess; nothing has changed then.
+        RuntimeError
+            In a process forked after the guard was made; or in the middle of another call on this
+            very thread.
+        """
+        (mean,) = self._read(y_pred, many=False)
+        if guess is None:
+            raise ValueError(f"guess must be in [0, 1] for {self.kind}, got None")
+        guess = check_fraction(guess=guess)
+        self._check_first(guess)
+        return self._one(mean, guess)
+
+    @sealed
+    def query_many(self, Y_pred: Any, *, guesses: Any) -> AnswersT:
+        """Answer queries in order, bit for bit as a loop of `query` would.
+
+        Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`;
+        `guesses`, array_like of shape (k,), are one a row.
+        """
+        means = self._read(Y_pred, many=True)
+        checked = self._check_guesses(guesses, len(means))
+        for guess in checked[:1]:
+            self._check_first(guess)
+        return self._many(means, checked)
+
+    def _check_guesses(self, guesses: Any, n_rows: int) -> list[float]:
+        if guesses is None:
+            raise ValueError(f"guesses must be one number per query for {self.kind}, got None")
+        checked = as_array(guesses, "guesses")
+        if checked.dtype.kind not in "iuf":
+            raise TypeError(f"guesses must be real numbers, got dtype {checked.dtype}")
+        if checked.shape != (n_rows,):
+            raise ValueError(
+                f"guesses must have shape ({n_rows},), one per query, got shape {checked.shape}"
+            )
+        outside = ~((checked >= 0) & (checked <= 1))  # also where it is nan
+        if outside.any():
+            first = int(outside.argmax())
+            raise ValueError(f"guesses must be in [0, 1], got {checked[first]} at {first}")
+        return [float(guess) for guess in checked]
+
+    def _check_first(self, guess: float) -> None:
+        """ValueError for a guess that would end an unused guard, while another would not."""

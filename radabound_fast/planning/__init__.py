@@ -1,8 +1,4 @@
-"""What a holdout affords, before any of it is spent.
-
-`guards` has the plan of bounds, guards and declared spaces, `searches` compares ways to trust a
-search, `gate` has the plan of a release gate.
-"""
+"""What a holdout affords, before any of it is spent: for guards, searches and release gates."""
 
 from __future__ import annotations
 
@@ -80,8 +76,8 @@ def plan(
     Parameters
     ----------
     n_samples : int or None
-        m, the size of the holdout; 1 to 2**40.  None, for finalists with a `width`, or a gate with
-        a `tolerance`: how many labels are needed.
+        m, the size of the holdout; 1 to 2**40.  None: how many labels are needed, for finalists
+        with a `width`, or a gate with a `tolerance`.
     epsilon : float, optional
         The error tolerated, in (0, 1).  None: only the interval of a declared space of `space_size`
         keys, for which no error is fixed in advance, and no rows.
@@ -147,24 +143,17 @@ def plan(
     >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
     (True, True)
     """
+    of_gate = {
+        "disagreement": disagreement,
+        "n_candidates": n_candidates,
+        "n_passes": n_passes,
+        "tolerance": tolerance,
+    }
     if gate:
         if disagreement is None:
             raise ValueError("disagreement must be given for a gate, got None")
-        return plan_gate(
-            n_samples,
-            disagreement=disagreement,
-            delta=0.05 if delta is None else delta,
-            margin=margin,
-            n_candidates=n_candidates,
-            n_passes=n_passes,
-            tolerance=tolerance,
-        )
-    for name, value in (
-        ("disagreement", disagreement),
-        ("n_candidates", n_candidates),
-        ("n_passes", n_passes),
-        ("tolerance", tolerance),
-    ):
+        return plan_gate(n_samples, 0.05 if delta is None else delta, margin=margin, **of_gate)
+    for name, value in of_gate.items():
         if value is not None:
             raise ValueError(f"{name} must be left out unless gate=True")
     if n_finalists is not None:
@@ -173,24 +162,9 @@ def plan(
                 raise ValueError(f"{name} must be left out beside n_finalists, got {shown(value)}")
         if delta is None:
             raise ValueError("delta must be given with n_finalists, got None")
-        return plan_searches(
-            n_samples,
-            delta=delta,
-            error_rate=error_rate,
-            space_size=space_size,
-            n_finalists=n_finalists,
-            width=width,
-        )
+        return plan_searches(n_samples, delta, error_rate, space_size, n_finalists, width)
     if width is not None:
         raise ValueError(f"width must be left out without n_finalists, got {shown(width)}")
     if n_samples is None or delta is None:
         raise ValueError("n_samples and delta must be given unless gate=True")
-    return plan_guards(
-        n_samples,
-        epsilon,
-        delta,
-        n_vectors,
-        error_rate,
-        space_size=space_size,
-        max_queries=max_queries,
-    )
+    return plan_guards(n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries)

@@ -62,34 +62,34 @@ class GatePlan:
     tolerance: float | None
     rows: list[dict[str, Any]]
 
+    @property
+    def _column(self) -> str:
+        return "samples" if self.n_samples is None else "gains"
+
     def to_json(self) -> str:
         """The question and the rows, as a JSON object."""
-        fields = asdict(self)
-        for row in fields["rows"]:
-            for name in ("gains", "samples"):
-                if row[name] is not None:  # JSON has no infinity
-                    row[name] = {
-                        passes: None if number == math.inf else number
-                        for passes, number in row[name].items()
-                    }
+        fields, name = asdict(self), self._column
+        for row in fields["rows"]:  # JSON has no infinity
+            row[name] = {
+                passes: None if number == math.inf else number
+                for passes, number in row[name].items()
+            }
         return json.dumps(fields, indent=2, allow_nan=False)
 
     def __str__(self) -> str:
-        passes = sorted({count for row in self.rows for count in self._numbers(row)})
-        head = ["candidate", *(counted(count, "pass", "passes") for count in passes)]
-        lines = [
-            [f"{row['candidate']:,}", *(self._cell(self._numbers(row).get(one)) for one in passes)]
-            for row in self.rows
-        ]
-        table = table_lines([head, *lines], [str.rjust] * len(head))
-        return "\n".join([self._question, *table])
-
-    @property
-    def _question(self) -> str:
-        what = f"The least observed gain that passes on {self.n_samples or 0:,} rows"
         if self.n_samples is None:
             what = f"About how many labels let an observed gain of {self.tolerance:g} pass"
-        return f"{what}, by the passes before.\n{self._circumstances}"
+        else:
+            what = f"The least observed gain that passes on {self.n_samples:,} rows"
+        columns = [row[self._column] for row in self.rows]
+        passes = sorted(set().union(*columns))
+        head = ["candidate", *(counted(count, "pass", "passes") for count in passes)]
+        lines = [
+            [f"{row['candidate']:,}", *(self._cell(numbers.get(count)) for count in passes)]
+            for row, numbers in zip(self.rows, columns, strict=True)
+        ]
+        table = table_lines([head, *lines], [str.rjust] * len(head))
+        return "\n".join([f"{what}, by the passes before.", self._circumstances, *table])
 
     @property
     def _circumstances(self) -> str:
@@ -100,15 +100,12 @@ class GatePlan:
         differ = f"Losses differ on {100 * self.disagreement:g} % of rows"
         return f"{differ}; delta {self.delta:g}{margin}; {declared}."
 
-    def _numbers(self, row: dict[str, Any]) -> dict[int, float]:
-        return dict(row["gains"] if self.n_samples is not None else row["samples"])
-
     def _cell(self, number: float | None) -> str:
         if number is None:
             return ""
         if number == math.inf:
             return "none"
-        return f"{number:.4f}" if self.n_samples is not None else f"{int(number):,}"
+        return f"{number:,}" if self.n_samples is None else f"{number:.4f}"
 
     def plot(self) -> Figure:
         """A figure of what is needed against the number of candidates, a line a count of passes.
@@ -121,27 +118,26 @@ class GatePlan:
 
         lines: dict[int, list[tuple[int, float]]] = {}
         for row in self.rows:
-            for passes, number in self._numbers(row).items():
+            for passes, number in row[self._column].items():
                 if number < math.inf:
                     lines.setdefault(passes, []).append((row["candidate"], number))
-        has_rows = self.n_samples is not None
-        rows = f"{self.n_samples:,} rows. " if self.n_samples is not None else ""
+        is_of_labels = self.n_samples is None
         return gate_figure(
             lines,
-            height="least gain that passes" if has_rows else "labels needed",
-            subtitle=rows + self._circumstances,
+            height="labels needed" if is_of_labels else "least gain that passes",
+            subtitle=("" if is_of_labels else f"{self.n_samples:,} rows. ") + self._circumstances,
         )
 
 
 def plan_gate(
     n_samples: int | None,
-    *,
-    disagreement: float,
     delta: float,
+    *,
+    disagreement: Any,
     margin: float,
-    n_candidates: int | None,
-    n_passes: int | None,
-    tolerance: float | None,
+    n_candidates: Any,
+    n_passes: Any,
+    tolerance: Any,
 ) -> GatePlan:
     """Make the plan of a gate; see `radabound_fast.plan`."""
     disagreement = check_fraction(disagreement=disagreement)
@@ -164,22 +160,21 @@ def plan_gate(
         n_samples = check_n_samples(n_samples)
     last = n_candidates or 128
     candidates = sorted({*(2**power for power in range(last.bit_length())), last})
-
-    def needed(candidate: int, passes: int) -> float:
-        counts = [passes, candidate - 1 - passes]
-        nats = math.log(1.0 / delta) + history_nats(counts, n_candidates=n_candidates)
-        if n_samples is not None:
-            return gain_needed(n_samples, disagreement, nats, margin=margin)
-        assert tolerance is not None
-        return _labels_needed(disagreement, nats, margin, tolerance)
-
     columns = PASSES if n_passes is None else (n_passes,)
     of = "samples" if n_samples is None else "gains"
     rows = []
     for candidate in candidates:
-        needs = {passes: needed(candidate, passes) for passes in columns if passes < candidate}
-        if needs:
-            rows.append({"candidate": candidate, "gains": None, "samples": None, of: needs})
+        needed: dict[int, float] = {}
+        for passes in columns:
+            if passes < candidate:
+                counts = [passes, candidate - 1 - passes]
+                nats = math.log(1.0 / delta) + history_nats(counts, n_candidates=n_candidates)
+                if n_samples is None:
+                    needed[passes] = _labels_needed(disagreement, nats, margin, tolerance)
+                else:
+                    needed[passes] = gain_needed(n_samples, disagreement, nats, margin=margin)
+        if needed:
+            rows.append({"candidate": candidate, "gains": None, "samples": None, of: needed})
     return GatePlan(n_samples, disagreement, delta, margin, n_candidates, n_passes, tolerance, rows)
 
 

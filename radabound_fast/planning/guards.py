@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,16 +24,18 @@ from radabound_fast._checks import (
     counted,
     table_lines,
 )
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.guards.reach import (
-    Entry,
+    Spare,
     enough_for,
-    no_budget,
-    of_bound,
-    of_guess_and_check,
+    least_epsilon,
+    least_n_samples,
     rounded_up,
+    spare_by_bound,
+    spare_of_guesses,
 )
 
 if TYPE_CHECKING:
@@ -94,61 +97,28 @@ class Plan:
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
-        return "\n\n".join(filter(None, (self._question, self._table, self._interval)))
-
-    @property
-    def _table(self) -> str:
-        if not self.rows:
-            return ""
-        head = (
-            "",
-            "budget",
-            "first query",
-            "queries",
-            "least epsilon",
-            "least samples",
-            "provided",
-        )
-        lines = [
-            (
-                row["name"],
-                "-" if row["budget"] is None else f"{row['budget']:.4g}",
-                "yes" if row["first_query"] else "no",
-                _count(row["n_queries"]),
-                "none" if row["epsilon_min"] is None else f"{rounded_up(row['epsilon_min']):g}",
-                "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
-                row["provided"],
-            )
-            for row in self.rows
-        ]
-        # words to the left, numbers to the right
-        align = [str.ljust, *[str.rjust] * 5, str.ljust]
-        return "\n".join(table_lines([head, *lines], align))
-
-    @property
-    def _question(self) -> str:
-        samples = counted(self.n_samples, "sample")
-        if self.epsilon is None:
-            return f"{samples}, delta {self.delta:g}, error rate {self.error_rate:g}"
-        question = (
-            f"{samples}, epsilon {self.epsilon:g}, delta {self.delta:g}, "
-            f"{counted(self.n_vectors, 'sign vector')}, error rate {self.error_rate:g}"
-        )
+        question = counted(self.n_samples, "sample")
+        if self.epsilon is not None:
+            question += f", epsilon {self.epsilon:g}"
+        question += f", delta {self.delta:g}"
+        if self.epsilon is not None:
+            question += f", {counted(self.n_vectors, 'sign vector')}"
+        question += f", error rate {self.error_rate:g}"
         if self.max_queries is not None:
             question += f", max_queries {self.max_queries:,}"
-        return question
-
-    @property
-    def _interval(self) -> str:
-        """The interval of every answer to a search over the space."""
-        if self.space_size is None or self.low is None or self.high is None:
-            return ""
-        p, low, high = self.error_rate, self.low, self.high
-        return (
-            f"DeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
-            f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for whatever "
-            f"keys were asked about, in whatever order."
-        )
+        parts = [question]
+        if self.rows:
+            # words to the left, numbers to the right
+            align = [str.ljust, *[str.rjust] * 5, str.ljust]
+            parts.append("\n".join(table_lines([_HEAD, *map(_cells, self.rows)], align)))
+        if self.space_size is not None and self.low is not None and self.high is not None:
+            p, low, high = self.error_rate, self.low, self.high
+            parts.append(
+                f"DeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
+                f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for "
+                f"whatever keys were asked about, in whatever order."
+            )
+        return "\n\n".join(parts)
 
     def shortfall(self, name: str) -> str | None:
         """One line on what a bound or guard lacks for a first query; None if nothing.
@@ -190,21 +160,43 @@ class Plan:
             ).astype(np.int64)
         )
 
-        def curve(entry: Entry) -> list[float]:
-            leasts = map(entry.least_epsilon, sizes.tolist())
+        def curve(spare: Spare) -> list[float]:
+            leasts = (least_epsilon(spare, m) for m in sizes.tolist())
             return [math.nan if least is None else least for least in leasts]
 
         rate, delta = self.error_rate, self.delta
         spaces = {*_SPACES, self.space_size or _SPACES[0]}
         return plan_figure(
             sizes,
-            {size: curve(_declared_search(delta, rate, size)) for size in sorted(spaces)},
-            curve(of_guess_and_check(delta, rate, n_queries=1000)),
+            {size: curve(_declared_search(delta, rate, size).spare) for size in sorted(spaces)},
+            curve(spare_of_guesses(delta, rate, n_queries=1000)),
             n_samples=self.n_samples,
             epsilon=self.epsilon,
             subtitle=f"Of searches over declared spaces (blue) and guess and check (black), at an "
             f"error rate of {rate:g} and delta {delta:g}",
         )
+
+
+class _Entry(NamedTuple):
+    """A row of a plan before m and epsilon are known."""
+
+    name: str
+    spare: Spare
+    # how many queries, and what that takes
+    n_queries: Callable[[int, float], tuple[int | None, str]]
+    budget: Callable[[int, float], float | None] = lambda m, epsilon: None
+
+    def row(self, m: int, epsilon: float) -> dict[str, Any]:
+        n_queries, provided = self.n_queries(m, epsilon)
+        return {
+            "name": self.name,
+            "budget": self.budget(m, epsilon),
+            "first_query": self.spare(m, epsilon) >= 0.0,
+            "n_queries": n_queries,
+            "provided": provided,
+            "epsilon_min": least_epsilon(self.spare, m),
+            "n_samples_min": least_n_samples(self.spare, epsilon),
+        }
 
 
 def plan_guards(
@@ -213,7 +205,6 @@ def plan_guards(
     delta: float,
     n_vectors: int,
     error_rate: float,
-    *,
     space_size: int | None,
     max_queries: int | None,
 ) -> Plan:
@@ -239,26 +230,58 @@ def plan_guards(
     return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
 
 
-def _count(number: int | None) -> str:
-    if number is None:
-        return "-"
+_HEAD = ("", "budget", "first query", "queries", "least epsilon", "least samples", "provided")
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["name"],
+        "-" if row["budget"] is None else f"{row['budget']:.4g}",
+        "yes" if row["first_query"] else "no",
+        "-" if row["n_queries"] is None else _count(row["n_queries"]),
+        "none" if row["epsilon_min"] is None else f"{rounded_up(row['epsilon_min']):g}",
+        "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
+        row["provided"],
+    )
+
+
+def _count(number: int) -> str:
     return f"{number:,}" if number < _MANY else "over 9e15"
 
 
 def _entries(
     delta: float, n_vectors: int, error_rate: float, space_size: int | None, max_queries: int | None
-) -> list[Entry]:
+) -> list[_Entry]:
     """The rows of a plan: every bound, then the other guards."""
+
+    def passes(m: int, epsilon: float) -> tuple[int, str]:
+        check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
+        return check.affordable(error_rate), "every guess passes"
+
     return [
-        *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
+        *(_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
-        of_guess_and_check(delta, error_rate)._replace(
-            n_queries=partial(_passes, delta, error_rate)
-        ),
+        _Entry("GuessAndCheck", spare_of_guesses(delta, error_rate), passes),
         _ladder(delta),
         _ladder(delta, n_updates=3),
         _thresholdout(delta),
     ]
+
+
+def _bound(
+    bound: Bound, delta: float, n_vectors: int, error_rate: float, max_queries: int | None
+) -> _Entry:
+    def n_queries(m: int, epsilon: float) -> tuple[int | None, str]:
+        if not bound.proved:
+            return None, ""
+        rule = HaltingRule(m, n_vectors, epsilon, delta, bound.name, max_queries=max_queries)
+        return rule.free_left(0, error_rate, declared=True), "in a fixed order"
+
+    def budget(m: int, epsilon: float) -> float:
+        return bound.budget(m, n_vectors, epsilon, delta, error_rate)
+
+    spare = spare_by_bound(bound, delta, n_vectors, error_rate, max_queries)
+    return _Entry(bound.name, spare, n_queries, budget)
 
 
 def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
@@ -272,7 +295,7 @@ def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
     )
 
 
-def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
+def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
     def spare(m: int, epsilon: float, size: int = size) -> float:
         low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
@@ -282,15 +305,10 @@ def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
         largest = bisect_left(sizes, True, key=lambda size: spare(m, epsilon, size) < 0.0)
         return largest, "keys of a declared space"
 
-    return Entry("DeclaredSearch", spare, no_budget, n_queries)
+    return _Entry("DeclaredSearch", spare, n_queries)
 
 
-def _passes(delta: float, error_rate: float, m: int, epsilon: float) -> tuple[int, str]:
-    check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
-    return check.affordable(error_rate), "every guess passes"
-
-
-def _ladder(delta: float, n_updates: int | None = None) -> Entry:
+def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
     """The row of a Ladder with `max_queries`, or without, where at most so many queries improve."""
 
     def half_width(m: int, step: float, k: int) -> float:
@@ -322,10 +340,10 @@ def _ladder(delta: float, n_updates: int | None = None) -> Entry:
         return most, f"step={step:.3g}, at most {n_updates} improve"
 
     name = "Ladder" if n_updates is None else f"Ladder, {n_updates} updates"
-    return Entry(name, spare, no_budget, n_queries)
+    return _Entry(name, spare, n_queries)
 
 
-def _thresholdout(delta: float) -> Entry:
+def _thresholdout(delta: float) -> _Entry:
     def spare(m: int, epsilon: float, k: int = 1) -> float:
         return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
 
@@ -333,4 +351,4 @@ def _thresholdout(delta: float) -> Entry:
         most = bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
         return most, "one answer is the holdout's own"
 
-    return Entry("Thresholdout", spare, no_budget, n_queries)
+    return _Entry("Thresholdout", spare, n_queries)

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from radabound_fast._checks import (
     MAX_SAMPLES,
@@ -20,9 +20,9 @@ from radabound_fast._checks import (
     counted,
     table_lines,
 )
-from radabound_fast.bounds import BOUNDS, confirmation_nats
+from radabound_fast.bounds import confirmation_nats
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guards.reach import of_bound
+from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.planning.guards import limits_at
 from radabound_fast.rows.parts import n_kept
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 # shares of the rows that are kept for the end
 SHARES = (0.2, 0.33, 0.5, 1.0)
 
-Limits = tuple[float, float]
-Row = tuple[str, Callable[[int], Limits], Callable[[int], int], str, str]
+Limits = Callable[[int], tuple[float, float]]  # by m
 
 
 @dataclass(frozen=True)
@@ -81,28 +80,21 @@ class SearchPlan:
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
-        head = ("", "rows", "of these", "low", "high", "width", "asked of you", "the search may")
-        lines = [head, *map(_cells, self.rows)]
-        align = [str.ljust, *[str.rjust] * 5, str.ljust, str.ljust]
-        return "\n".join([f"{self._question}\n", *table_lines(lines, align), *self._comparison])
-
-    @property
-    def _question(self) -> str:
         what = counted(self.n_samples or 0, "row")
         if self.n_samples is None:
             what = f"Rows for an interval of width {self.width:g}"
         finalists = counted(self.n_finalists, "finalist")
-        return f"{what}: delta {self.delta:g}, error rate {self.error_rate:g}, {finalists}"
-
-    @property
-    def _comparison(self) -> list[str]:
-        if self.n_narrower is None:
-            return []
-        finalists = "the finalist's" if self.n_finalists == 1 else "the finalists'"
-        return [
-            f"\nA declared space has an interval no wider than {finalists} on half of the rows up "
-            f"to {counted(self.n_narrower, 'configuration')}."
-        ]
+        question = f"{what}: delta {self.delta:g}, error rate {self.error_rate:g}, {finalists}\n"
+        head = ("", "rows", "of these", "low", "high", "width", "asked of you", "the search may")
+        align = [str.ljust, *[str.rjust] * 5, str.ljust, str.ljust]
+        lines = [question, *table_lines([head, *map(_cells, self.rows)], align)]
+        if self.n_narrower is not None:
+            whose = "the finalist's" if self.n_finalists == 1 else "the finalists'"
+            lines.append(
+                f"\nA declared space has an interval no wider than {whose} on half of the rows up "
+                f"to {counted(self.n_narrower, 'configuration')}."
+            )
+        return "\n".join(lines)
 
     def plot(self) -> Figure:
         """A figure of the interval's width against the share that is kept for the end.
@@ -118,34 +110,62 @@ class SearchPlan:
         """
         from radabound_fast.plots import shares_figure
 
-        if self.n_samples is None:
+        m, delta, error_rate = self.n_samples, self.delta, self.error_rate
+        if m is None:
             raise ValueError("plot needs a plan with n_samples")
         shares = [step / 40 for step in range(2, 41)]
         curves = {
             counted(count, "finalist"): [
-                _width(_confirmed(share, count, self.delta, self.error_rate), self.n_samples)
-                for share in shares
+                _width(_confirmed(share, count, delta, error_rate), m) for share in shares
             ]
             for count in sorted({1, self.n_finalists})
         }
         level = None
         if self.space_size is not None:
-            limits = _declared(self.space_size, self.delta, self.error_rate)
-            level = _width(limits, self.n_samples)
+            level = _width(_declared(self.space_size, delta, error_rate), m)
         return shares_figure(
             shares,
             curves,
             level=level,
             level_name=f"a declared space\nof {self.space_size or 0:,}",
-            title=f"How many of {self.n_samples:,} rows to keep for the end",
-            subtitle=f"Width of the interval at an error rate of {self.error_rate:g}, delta "
-            f"{self.delta:g}; the other rows are for the search",
+            title=f"How many of {m:,} rows to keep for the end",
+            subtitle=f"Width of the interval at an error rate of {error_rate:g}, delta {delta:g}; "
+            "the other rows are for the search",
         )
+
+
+class _Way(NamedTuple):
+    """A way to trust a search."""
+
+    name: str
+    limits: Limits
+    n_rows: Callable[[int], int]  # that the interval rests on, of m
+    asked: str
+    allowed: str
+
+    def row(self, n_samples: int | None, width: float | None) -> dict[str, Any]:
+        if n_samples is None:
+            sizes = range(2, MAX_SAMPLES + 1)
+            place = bisect_left(sizes, True, key=lambda m: _width(self.limits, m) <= (width or 0.0))
+            n_samples = sizes[place] if place < len(sizes) else None
+        n_rows = low = high = width = None
+        if n_samples is not None:
+            n_rows, (low, high) = self.n_rows(n_samples), self.limits(n_samples)
+            width = high - low
+        return {
+            "name": self.name,
+            "n_samples": n_samples,
+            "n_rows": n_rows,
+            "low": low,
+            "high": high,
+            "width": width,
+            "asked": self.asked,
+            "allowed": self.allowed,
+        }
 
 
 def plan_searches(
     n_samples: int | None,
-    *,
     delta: float,
     error_rate: float,
     space_size: int | None,
@@ -162,8 +182,8 @@ def plan_searches(
     if width is not None:
         width = check_probability(width=width)
     m = None if n_samples is None else check_n_samples(n_samples)
-    rows = [_row(one, m, width) for one in _ways(n_finalists, space_size, delta, error_rate)]
-    n_narrower = None
+    ways = _ways(n_finalists, space_size, delta, error_rate)
+    rows, n_narrower = [way.row(m, width) for way in ways], None
     if m is not None:
         most = _width(_confirmed(0.5, n_finalists, delta, error_rate), m)
         n_narrower = bisect_left(
@@ -174,61 +194,40 @@ def plan_searches(
     return SearchPlan(m, delta, error_rate, space_size, n_finalists, width, rows, n_narrower)
 
 
-def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: float) -> list[Row]:
-    finalists = counted(n_finalists, "finalist")
-    ways: list[Row] = []
+def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: float) -> list[_Way]:
+    ways = []
     for share in SHARES:
-        some, anything = f"{share:g} of the rows stay unseen", "do anything with the others"
+        rows, anything = f"{share:g} of the rows stay unseen", "do anything with the others"
         if share == 1.0:
-            some, anything = "all rows stay unseen", "use data of its own"
+            rows, anything = "all rows stay unseen", "use data of its own"
         ways.append(
-            (
+            _Way(
                 f"ConfirmedSearch, share {share:g}",
                 _confirmed(share, n_finalists, delta, error_rate),
                 partial(n_kept, share=share),
-                some,
-                f"{anything}, then name {finalists}",
+                rows,
+                f"{anything}, then name {counted(n_finalists, 'finalist')}",
             )
         )
-    if space_size is not None:
-        keys = f"{space_size:,}"
-        ways += [
-            (
-                "DeclaredSearch",
-                _declared(space_size, delta, error_rate),
-                lambda m: m,
-                f"a space of {keys}, before any score",
-                "look at every score, within the space",
-            ),
-            (
-                "FixedSequence",
-                partial(_in_order, space_size, delta, error_rate),
-                lambda m: m,
-                f"{keys} models and their order, before any score",
-                "choose nothing by the scores on the way",
-            ),
-        ]
-    return ways
-
-
-def _row(way: Row, n_samples: int | None, width: float | None) -> dict[str, Any]:
-    name, limits, n_rows, asked, allowed = way
-    m = n_samples
-    if m is None:
-        sizes = range(2, MAX_SAMPLES + 1)
-        place = bisect_left(sizes, True, key=lambda m: _width(limits, m) <= (width or 0.0))
-        m = sizes[place] if place < len(sizes) else None
-    low, high = (None, None) if m is None else limits(m)
-    return {
-        "name": name,
-        "n_samples": m,
-        "n_rows": None if m is None else n_rows(m),
-        "low": low,
-        "high": high,
-        "width": None if low is None or high is None else high - low,
-        "asked": asked,
-        "allowed": allowed,
-    }
+    if space_size is None:
+        return ways
+    return [
+        *ways,
+        _Way(
+            "DeclaredSearch",
+            _declared(space_size, delta, error_rate),
+            lambda m: m,
+            f"a space of {space_size:,}, before any score",
+            "look at every score, within the space",
+        ),
+        _Way(
+            "FixedSequence",
+            partial(_in_order, space_size, delta, error_rate),
+            lambda m: m,
+            f"{space_size:,} models and their order, before any score",
+            "choose nothing by the scores on the way",
+        ),
+    ]
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -237,29 +236,29 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], *numbers, *limits, row["asked"], row["allowed"]
 
 
-def _width(limits: Callable[[int], Limits], m: int) -> float:
+def _width(limits: Limits, m: int) -> float:
     low, high = limits(m)
     return high - low
 
 
-def _confirmed(
-    share: float, n_finalists: int, delta: float, error_rate: float
-) -> Callable[[int], Limits]:
+def _confirmed(share: float, n_finalists: int, delta: float, error_rate: float) -> Limits:
     nats = confirmation_nats(n_finalists, delta)
     return lambda m: limits_at(n_kept(m, share), error_rate, nats)
 
 
-def _declared(size: int, delta: float, error_rate: float) -> Callable[[int], Limits]:
+def _declared(size: int, delta: float, error_rate: float) -> Limits:
     nats = math.log(2.0 / delta) + math.log(size)
     return lambda m: limits_at(m, error_rate, nats)
 
 
-def _in_order(size: int, delta: float, error_rate: float, m: int) -> Limits:
+def _in_order(size: int, delta: float, error_rate: float, m: int) -> tuple[float, float]:
     """Each answer within the least epsilon, in steps of 2**-14, with which so many are answered."""
-    entry = of_bound(BOUNDS["fixed-sequence"], delta, 32, error_rate, size)
+
+    def is_enough(step: int) -> bool:
+        rule = HaltingRule(m, 32, step * 2.0**-14, delta, "fixed-sequence", max_queries=size)
+        return rule.free_left(0, error_rate, declared=True) >= size
+
     steps = range(1, 2**14)
-    place = bisect_left(
-        steps, True, key=lambda step: (entry.n_queries(m, step * 2.0**-14)[0] or 0) >= size
-    )
+    place = bisect_left(steps, True, key=is_enough)
     epsilon = steps[place] * 2.0**-14 if place < len(steps) else 1.0
     return max(0.0, error_rate - epsilon), min(1.0, error_rate + epsilon)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from radabound_fast._kernels.studentised import raise_maxima
 from radabound_fast.pool.front import Front
 from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.results import BestSet
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.studentised import signed_sums, sums_of_signs
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SELECTION = 0.01  # share of delta that leaving out comparators takes, twice
 MOST_PAIRS = 1 << 25  # of a model and another that are tried; beyond, Bonferroni's level is taken
@@ -44,19 +44,6 @@ class Comparisons:
     over all models: ``max_g (Z_f - Z_g) / sd(f - g)`` for each sign vector.  Models g that are
     clearly worse than f, by twice the width of simultaneous limits at a hundredth of delta, cannot
     be it and are left aside; twice that hundredth is paid for them.
-
-    Parameters
-    ----------
-    judge : Judge
-    signs : SignMatrix
-    front : Front
-    n_models : int
-    delta : float
-
-    Attributes
-    ----------
-    n_by_bonferroni : int
-        Models of which Bonferroni's level alone was tried.
     """
 
     def __init__(
@@ -66,14 +53,12 @@ class Comparisons:
 
         self._judge, self._signs = judge, signs
         self._sign_sums = sums_of_signs(signs)
-        self._best, self._capped = front.row, front.capped
+        self._front, self._best, self._capped = front, front.row, front.capped
         self._delta, self._lowest_p = delta, delta / max(n_models - 1, 1)
         self._may_be, self._proved = np.zeros(n_models, np.bool_), np.zeros(n_models, np.bool_)
         self._apart = 2.0 * float(ndtri(SELECTION * delta / n_models))
-        n_vectors = signs.n_vectors
-        self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (n_vectors + 1))
-        self.n_by_bonferroni = 0
-        self._n_vectors = n_vectors
+        self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (signs.n_vectors + 1))
+        self._n_by_bonferroni = 0
         self._open: list[_Candidate] = []
         for numbers, rows in front.parts:
             self._open += self._candidates(numbers, rows)
@@ -96,7 +81,7 @@ class Comparisons:
     def _keep_best(self, n: int) -> None:
         """Decide all but the n best candidates by Bonferroni's level, which leaves them in."""
         self._open.sort(key=lambda one: (one.apart, one.number))
-        self.n_by_bonferroni += len(self._open[n:])
+        self._n_by_bonferroni += len(self._open[n:])
         del self._open[n:]
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
@@ -119,7 +104,7 @@ class Comparisons:
             beyond = np.flatnonzero(means >= self._capped)
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
-                self.n_by_bonferroni += int(self._may_be[first + beyond].sum())
+                self._n_by_bonferroni += int(self._may_be[first + beyond].sum())
         self._compare(rows)
 
     def _compare(self, rows: Array) -> None:
@@ -138,10 +123,10 @@ class Comparisons:
         scales = gains.scales
         scales[m * gains.means * scales <= self._apart] = 0.0
         raise_maxima(one.maxima, one.sums, sums, gains.means, scales, self._sign_sums)
-        return int((one.maxima[: self._n_vectors] < one.z).sum()) < self._rank
+        return int((one.maxima[: self._signs.n_vectors] < one.z).sum()) < self._rank
 
-    def outcome(self) -> tuple[Mask, Mask]:
-        """Which models may be the best, and which by Bonferroni's level; call it last."""
+    def result(self, names: Sequence[Any]) -> BestSet:
+        """What holds of the models with these names, after all rows."""
         may_be = self._may_be.copy()
         may_be[[one.number for one in self._open]] = False
-        return may_be, self._proved
+        return BestSet(names, may_be, self._proved, self._front.best, self._n_by_bonferroni)

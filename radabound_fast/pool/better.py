@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast.bounds.bootstrap import one_sided_level
 from radabound_fast.pool.exact import holm
 from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.results import BetterModels
 from radabound_fast.rows.moments import Moments
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums
 
@@ -22,29 +24,8 @@ Mask = NDArray[np.bool_]
 class StepDown:
     """The step-down among the models that the bootstrap speaks for, and Holm's among the others.
 
-    Models that no step can find go by once; of the others the rows stay at hand.
-
-    Parameters
-    ----------
-    judge : Judge
-    sums : StudentisedSums
-    extremes, none_yet : StudentisedExtremes
-        Beside the baseline: of all models that the bootstrap speaks for, and of no rows.
-    gains : Moments
-        Of the models' gains.
-    p_values : ndarray of float64, shape (k,)
-        Of the exact tests.
-    delta : float
-        The error of all that is found.
-
-    Attributes
-    ----------
-    gains, p_values
-        As passed.
-    level : float
-        The error of one model's lower limit, that of the first step.
-    as_if : float
-        As many independent models would have that level by Bonferroni.
+    Models that no step can find go by once; of the others the rows stay at hand.  `extremes` and
+    `none_yet` are beside the baseline: of all models that the bootstrap speaks for, and of no rows.
     """
 
     def __init__(
@@ -58,29 +39,29 @@ class StepDown:
         delta: float,
     ) -> None:
         self._judge, self._sums, self._rest, self._delta = judge, sums, none_yet, delta
-        self.gains, self.p_values = gains, p_values
+        self._gains, self._p_values = gains, p_values
         k, self._enough = len(p_values), gains.enough(judge.n_units)
         n, self._share = int(self._enough.sum()), delta * float(self._enough.mean())
-        self.level, self.as_if = delta / k, float(k)
+        self._level, self._as_if = delta / k, float(k)
         if n:
-            self.level = one_sided_level(-extremes.lowest, self._share, n)
-            self.as_if = self._share / self.level
-        self._first = self._enough & (p_values <= self.level)
+            self._level = one_sided_level(-extremes.lowest, self._share, n)
+            self._as_if = self._share / self._level
+        self._first = self._enough & (p_values <= self._level)
         self._may_be = p_values <= delta  # nothing above is found by any step
-        self._nats = np.where(self._enough, -math.log(self.level), math.log(k / delta))
+        self._nats = np.where(self._enough, -math.log(self._level), math.log(k / delta))
         self._lows = np.full(k, np.nan)
         self._at_hand: list[tuple[NDArray[np.int64], Array]] = []
 
     @property
     def is_open(self) -> bool:
         """Whether rows are needed: for limits of real-valued losses, and for further steps."""
-        return bool(self._first.any() or (self._may_be & ~self.gains.are_counts).any())
+        return bool(self._first.any() or (self._may_be & ~self._gains.are_counts).any())
 
     def take(self, first: int, rows: Array) -> None:
         """Take in rows of the pool, numbered from `first` on."""
         numbers = np.arange(first, first + len(rows))
         may_be = self._may_be[numbers]
-        is_real = may_be & ~self.gains.are_counts[numbers]
+        is_real = may_be & ~self._gains.are_counts[numbers]
         if is_real.any():
             self._lows[numbers[is_real]] = self._least(rows[is_real], numbers[is_real])
         left = self._enough[numbers] & ~self._first[numbers]
@@ -88,30 +69,42 @@ class StepDown:
         if (left & may_be).any():
             self._at_hand.append((numbers[left & may_be], rows[left & may_be]))
 
-    def outcome(self) -> tuple[Mask, Floats]:
-        """Which models are found by all steps, and their least gains; call it last."""
+    def result(self, names: Sequence[Any]) -> BetterModels:
+        """What holds of the models with these names, after all rows."""
+        is_better, span = self._all_steps(), abs(self._judge.slope)
+        counted = np.flatnonzero(is_better & self._gains.are_counts)
+        self._lows[counted] = self._least(np.empty((len(counted), 0), np.uint64), counted)
+        return BetterModels(
+            names=names,
+            gains=span * self._gains.means,
+            gain_lows=span * np.where(is_better, self._lows, np.nan),
+            is_better=is_better,
+            bonferroni_is_better=holm(self._p_values, self._delta),
+            level=self._level,
+            as_if=self._as_if,
+        )
+
+    def _all_steps(self) -> Mask:
         found = self._first.copy()
         while found.any() and (left := self._enough & ~found).any():
             extremes = self._rest.copy()
             for numbers, rows in self._at_hand:
                 self._widen(extremes, numbers[left[numbers]], rows[left[numbers]])
             level = one_sided_level(-extremes.lowest, self._share, int(left.sum()))
-            new = left & (self.p_values <= level)
+            new = left & (self._p_values <= level)
             if not new.any():
                 break
             found |= new
         few = ~self._enough
-        found[few] = holm(self.p_values[few], self._delta * float(few.mean()))
-        counted = np.flatnonzero(found & self.gains.are_counts)
-        self._lows[counted] = self._least(np.empty((len(counted), 0), np.uint64), counted)
-        return found, np.where(found, self._lows, np.nan)
+        found[few] = holm(self._p_values[few], self._delta * float(few.mean()))
+        return found
 
     def _least(self, rows: Array, numbers: NDArray[np.int64]) -> Floats:
-        return self._judge.least_gains(rows, self.gains.of(numbers), self._nats[numbers])
+        return self._judge.least_gains(rows, self._gains.of(numbers), self._nats[numbers])
 
     def _widen(
         self, extremes: StudentisedExtremes, numbers: NDArray[np.int64], rows: Array
     ) -> None:
         # T is of the model's loss less the baseline's
-        gains = self.gains.of(numbers)
+        gains = self._gains.of(numbers)
         self._sums.update(rows, [(extremes, -gains.means, gains.scales)])

@@ -18,31 +18,18 @@ FRONT_BYTES = 1 << 28  # of rows that are kept at most
 
 
 class Front:
-    """Models that are not proved worse than the best one so far, whatever else is in the pool.
-
-    Parameters
-    ----------
-    judge : Judge
-    delta : float
-
-    Attributes
-    ----------
-    best : int
-        The first model with the lowest mean loss; -1 before there is one.
-    row : ndarray
-        Its losses.
-    parts : list of (ndarray of int64, ndarray)
-        Numbers and rows of the models, itself among them.
-    capped : float
-        Models with this mean loss, or more, are not among them for want of room.
-    """
+    """Models that are not proved worse than the best one so far, whatever else is in the pool."""
 
     def __init__(self, judge: Judge, delta: float) -> None:
         self._judge, self._nats = judge, math.log(NO_POOL_HAS / delta)
+        # the first model with the lowest mean loss, and its losses
         self.best, self.mean = -1, math.inf
         self.row: Array = np.empty(0)
+        # numbers and rows of the models, the best among them
         self.parts: list[tuple[NDArray[np.int64], Array]] = []
-        self._bytes_when_pruned, self.capped = 0, math.inf
+        # for want of room models with this mean loss, or more, are not among them
+        self.capped = math.inf
+        self._bytes_when_pruned = 0
 
     def copy(self) -> Front:
         other = Front.__new__(Front)

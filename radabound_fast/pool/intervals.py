@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,49 +11,35 @@ from numpy.typing import NDArray
 
 from radabound_fast.bounds.bootstrap import two_sided_level
 from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.results import PoolIntervals
 from radabound_fast.rows.moments import Moments
 from radabound_fast.rows.studentised import StudentisedExtremes
 
 Array = NDArray[Any]
-Floats = NDArray[np.float64]
 
 
 class Intervals:
-    """Limits of the expected loss of every model: from counts, or of real rows as they go by.
+    """Limits of every model: from counts at once, of real-valued losses as their rows go by.
 
-    Parameters
-    ----------
-    judge : Judge
-    extremes : StudentisedExtremes
-        Of all models that the bootstrap speaks for.
-    moments : Moments
-        Of the models' losses.
-    delta : float
-        The error of all intervals together.
-
-    Attributes
-    ----------
-    enough : ndarray of bool, shape (k,)
-        The models that the bootstrap speaks for.
-    level : float
-        The bootstrap's level: the error of one model's interval, both sides together.
-    as_if : float
-        As many independent models would have that level by Bonferroni.
+    `extremes` are those of the losses of all models that the bootstrap speaks for.
     """
 
     def __init__(
         self, judge: Judge, extremes: StudentisedExtremes, moments: Moments, delta: float
     ) -> None:
         self._judge, self._moments = judge, moments
-        k, self.enough = len(moments.means), moments.enough(judge.n_units)
-        n, share = int(self.enough.sum()), delta * float(self.enough.mean())
-        self.level, self.as_if = delta / k, float(k)
+        k, self._enough = len(moments.means), moments.enough(judge.n_units)
+        n, share = int(self._enough.sum()), delta * float(self._enough.mean())
+        self._level, self._as_if = delta / k, float(k)
         if n:
-            self.level = two_sided_level(extremes, share, n)
-            self.as_if = share / self.level
+            self._level = two_sided_level(extremes, share, n)
+            self._as_if = share / self._level
         bonferroni = np.full(k, math.log(2.0 * k / delta))
-        self._nats = np.where(self.enough, math.log(2.0 / self.level), bonferroni), bonferroni
-        self._limits = np.empty((2, 2, k))
+        self._nats = np.where(self._enough, math.log(2.0 / self._level), bonferroni), bonferroni
+        self._limits = np.empty((2, 2, k))  # of expected losses: the bootstrap's and Bonferroni's
+        counted = moments.are_counts
+        for nats, limits in zip(self._nats, self._limits, strict=True):
+            limits[:, counted] = judge.limits_of_counts(moments.plus[counted], nats[counted])
 
     @property
     def is_open(self) -> bool:
@@ -66,10 +53,17 @@ class Intervals:
             for nats, limits in zip(self._nats, self._limits, strict=True):
                 limits[:, part] = self._judge.limits(rows, self._moments.of(part), nats[part])
 
-    def outcome(self) -> Floats:
-        """Limits of the metric, shape (2, 2, k): the bootstrap's and Bonferroni's; call it last."""
-        counted = self._moments.are_counts
-        errors = self._moments.plus[counted]
-        for nats, limits in zip(self._nats, self._limits, strict=True):
-            limits[:, counted] = self._judge.limits_of_counts(errors, nats[counted])
-        return np.sort(self._judge.metric_of(self._limits), axis=1)
+    def result(self, names: Sequence[Any]) -> PoolIntervals:
+        """What holds of the models with these names, after all rows."""
+        (lows, highs), proved = np.sort(self._judge.metric_of(self._limits), axis=1)
+        return PoolIntervals(
+            names=names,
+            values=np.asarray(self._judge.metric_of(self._moments.means)),
+            lows=lows,
+            highs=highs,
+            bonferroni_lows=proved[0],
+            bonferroni_highs=proved[1],
+            by_bootstrap=self._enough,
+            level=self._level,
+            as_if=self._as_if,
+        )

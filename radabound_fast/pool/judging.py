@@ -24,37 +24,20 @@ from radabound_fast.rows.packing import as_array, as_values, checked_words
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
-
 _GROUPED_AT_ONCE = 1 << 20  # losses
 
 
 class Judge:
     """Losses of predictions, and the metric that they are losses of.
 
-    Parameters
-    ----------
-    judged : Holdout or Losses
-    baseline : array_like, optional
-        Predictions, or losses, of a model that was fixed before any score was seen.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The metric is no mean of losses, groups have different weights, or the baseline is no row.
-
-    Attributes
-    ----------
-    n_rows, n_units : int
-        Held-out rows, and how many of them, or of groups of them, are independent.
-    intercept, slope : float
-        The metric of a model is ``intercept + slope * mean``, its losses scaled to [0, 1].
-    baseline : ndarray or None
-        Its losses, packed or as float32.
+    Of `n_rows` held-out rows, or groups of them, `n_units` are independent.  The metric of a model
+    is ``intercept + slope * mean``, its losses scaled to [0, 1].  `baseline` has losses, packed or
+    as float32, or is None.
     """
 
     def __init__(self, judged: Holdout | Losses, baseline: Any) -> None:
-        self.judged, self.n_rows = judged, judged.n_samples
-        self._weighting, self.n_units = judged.weighting, judged.n_samples
+        self.n_rows = self.n_units = judged.n_samples
+        self._weighting = judged.weighting
         if self._weighting is not None:
             self.n_units = self._weighting.n_groups
             least, most = self._weighting.of_groups[[0, -1]]
@@ -64,8 +47,7 @@ class Judge:
                     f"whose exact limits and tests take equal ones, got {least:g} and {most:g}: "
                     "with sample_weight = 1 / (rows of the group) all count alike"
                 )
-        self.metric, self.greater_is_better = judged.metric, judged.greater_is_better
-        self.intercept, self.slope = 0.0, 1.0
+        self.metric, self.intercept, self.slope = judged.metric, 0.0, 1.0
         self._truth = judged.truth if isinstance(judged, Holdout) else None
         if self._truth is not None:
             if self.metric not in MEANS:
@@ -87,7 +69,7 @@ class Judge:
     def losses(self, y_pred: Any, ndim: int = 2) -> Array:
         """Rows of losses: uint64 words where they are 0 or 1 by their type, else float32.
 
-        Of groups their mean losses, as float32.
+        Where rows belong to groups: their mean losses, as float32.
         """
         rows = self._losses_of_rows(y_pred, ndim)
         if self._weighting is None:

@@ -4,42 +4,32 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import (
-    certainty,
-    check_count,
-    check_delta,
-    check_n_vectors,
-    counted,
-)
+from radabound_fast._checks import certainty, check_count, check_delta, check_n_vectors, counted
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds.bootstrap import vectors_needed
-from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.holdout import as_judged
 from radabound_fast.pool.best import Comparisons
 from radabound_fast.pool.better import StepDown
-from radabound_fast.pool.exact import holm
 from radabound_fast.pool.front import Front
 from radabound_fast.pool.intervals import Intervals
 from radabound_fast.pool.judging import Judge
-from radabound_fast.pool.parts import Blocks, File, Part, is_mapped
-from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
+from radabound_fast.pool.parts import Part, is_mapped
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
-from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums, signed_sums
+from radabound_fast.rows.studentised import StudentisedSums, signed_sums
 
 if TYPE_CHECKING:
     from radabound_fast.pool.report import PoolReport
-
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-_Reader = TypeVar("_Reader", Intervals, StepDown, Comparisons)
+    from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 
 GUARANTEE = (
     "asymptotic, for models that were all fixed before any holdout score was seen, and all of them "
@@ -77,6 +67,16 @@ class ModelPool:
     seed : int, optional
         Of the signs, 0 to 2**64 - 1.  None draws one from the operating system.
 
+    Attributes
+    ----------
+    judged : Holdout or Losses
+    n_samples, n_units : int
+        m held-out rows, and how many of them, or of groups of them, are independent.
+    n_models : int
+        Models in the pool, k.
+    delta, n_vectors, seed
+        As passed; `seed` may have been drawn.
+
     Raises
     ------
     TypeError, ValueError
@@ -91,8 +91,7 @@ class ModelPool:
     models".
 
     A copy (copy, pickle) is a pool of its own, with the same signs and files; a pickle holds the
-    labels, and losses that lie in no file.  A pool that was given `pool.parts.Blocks` can be
-    pickled if they can.
+    labels, and losses that lie in no file.
 
     Examples
     --------
@@ -120,71 +119,29 @@ class ModelPool:
         n_vectors: int = 1000,
         seed: int | None = None,
     ) -> None:
-        self._delta = check_delta(delta)
-        n_vectors = check_n_vectors(n_vectors)
-        least = vectors_needed(self._delta)
-        if n_vectors < least:
+        self.delta, self.n_vectors = check_delta(delta), check_n_vectors(n_vectors)
+        least = vectors_needed(self.delta)
+        if self.n_vectors < least:
             raise ValueError(
-                f"n_vectors must be at least {least} with delta = {self._delta:g}, got {n_vectors}"
+                f"n_vectors must be at least {least} with delta = {self.delta:g}, got "
+                f"{self.n_vectors}"
             )
-        self._judge = Judge(as_judged(judged), baseline)
-        self._signs = SignMatrix(self._judge.n_units, n_vectors, seed=seed)
-        self._parts: list[Part] = []
+        self.judged = as_judged(judged)
+        self._judge = Judge(self.judged, baseline)
+        self.n_samples, self.n_units, self.n_models = self._judge.n_rows, self._judge.n_units, 0
+        self._signs = SignMatrix(self.n_units, self.n_vectors, seed=seed)
+        self.seed = self._signs.seed
+        self._parts: list[Iterable[NDArray[Any]]] = []  # rows of losses, in memory or read again
         self._names: list[Any] | None = None
         self._losses: list[Moments] = []
         self._gains: list[Moments] = []
-        self._p_values: list[Floats] = []
+        self._p_values: list[NDArray[np.float64]] = []
         self._sums = StudentisedSums(self._signs)
-        self._scores = self._sums.extremes()
-        self._paired: StudentisedExtremes | None = None
+        self._extremes = [self._sums.extremes()]  # of losses, and beside the baseline
         if self._judge.baseline is not None:
-            base = self._judge.baseline[np.newaxis]
-            self._base_sums = signed_sums(self._signs, base)[0]
-            self._paired = self._sums.extremes(self._base_sums)
-        self._front = Front(self._judge, self._delta)
-        self._n_models = 0
-
-    # ---- what it is ------------------------------------------------------------------------
-
-    @property
-    def judged(self) -> Holdout | Losses:
-        """What the pool was made on."""
-        return self._judge.judged
-
-    @property
-    def n_samples(self) -> int:
-        """Held-out rows, m."""
-        return self._judge.n_rows
-
-    @property
-    def n_units(self) -> int:
-        """Independent units: groups of held-out rows, or the rows themselves."""
-        return self._judge.n_units
-
-    @property
-    def n_models(self) -> int:
-        """Models in the pool, k."""
-        return self._n_models
-
-    @property
-    def delta(self) -> float:
-        """The probability that a statement fails."""
-        return self._delta
-
-    @property
-    def n_vectors(self) -> int:
-        """Sign vectors, l."""
-        return self._signs.n_vectors
-
-    @property
-    def seed(self) -> int:
-        """The seed of the signs, given or drawn."""
-        return self._signs.seed
-
-    @property
-    def has_baseline(self) -> bool:
-        """Whether the pool was made with a baseline."""
-        return self._judge.baseline is not None
+            self._base_sums = signed_sums(self._signs, self._judge.baseline[np.newaxis])[0]
+            self._extremes.append(self._sums.extremes(self._base_sums))
+        self._front = Front(self._judge, self.delta)
 
     @property
     def baseline_value(self) -> float | None:
@@ -197,14 +154,14 @@ class ModelPool:
     @property
     def names(self) -> Sequence[Any]:
         """Names of the models, in the order in which they were added; numbers by default."""
-        return range(self._n_models) if self._names is None else self._names
+        return range(self.n_models) if self._names is None else self._names
 
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
         grouped = self.n_units < self.n_samples
         units = "groups of held-out examples, of one population" if grouped else "held-out examples"
-        return GUARANTEE.format(certainty=certainty(self._delta), units=units)
+        return GUARANTEE.format(certainty=certainty(self.delta), units=units)
 
     # ---- models ----------------------------------------------------------------------------
 
@@ -214,12 +171,12 @@ class ModelPool:
 
         Parameters
         ----------
-        Y_pred : array_like, shape (k, n_samples) or (n_samples,), PackedLosses, path or Blocks
+        Y_pred : array_like, shape (k, n_samples) or (n_samples,), PackedLosses, path or callable
             Predictions, a row a model, as the metric takes them; losses where the pool was made on
             losses.  `PackedLosses` say which predictions are wrong.  A path names a file of such
-            rows (.npy, .npz, .csv or .parquet), of numbers.  `pool.parts.Blocks` are any rows that
-            can be read again.  Files, and arrays that are memory maps, are not
-            copied: they must stay as they are while the pool is used.
+            rows (.npy, .npz, .csv or .parquet), of numbers.  A callable returns blocks of rows, the
+            same ones each time.  Files, and arrays that are memory maps, are not copied: they must
+            stay as they are while the pool is used.
         names : sequence of hashable, optional
             One a model, each used once in the pool.  By default its number, from 0.
         n_threads : int, default 1
@@ -231,65 +188,65 @@ class ModelPool:
             Not such rows or names; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
-        part = self._part_of(Y_pred)
-        into = [each.copy() for each in (self._scores, self._paired) if each is not None]
-        front, base, m, n_new = self._front.copy(), self._judge.baseline, self.n_units, 0
+        part, extremes = self._part_of(Y_pred), [each.copy() for each in self._extremes]
+        front, base, m, n_models = self._front.copy(), self._judge.baseline, self.n_units, 0
         losses, gains, p_values = [], [], []
         for rows in part:
             if len(rows) == 0:
                 continue
-            moments = moments_of(rows, m)
-            ways = [(into[0], moments.means, moments.scales_of_enough(m))]
-            losses.append(moments)
+            loss = moments_of(rows, m)
+            losses.append(loss)
+            ways = [(extremes[0], loss.means, loss.scales_of_enough(m))]
             if base is not None:
                 gain = moments_of_gains(rows, base, m)
-                # T is of the model's loss less the baseline's
-                ways.append((into[1], -gain.means, gain.scales_of_enough(m)))
                 gains.append(gain)
-                p_values.append(self._judge.p_values(rows, gain, base, -math.log(self._delta)))
+                # T is of the model's loss less the baseline's
+                ways.append((extremes[1], -gain.means, gain.scales_of_enough(m)))
+                p_values.append(self._judge.p_values(rows, gain, base, -math.log(self.delta)))
             self._sums.update(rows, ways, n_threads)
-            front.add(rows, moments, self._n_models + n_new)
-            n_new += len(rows)
-        self._names = self._names_with(names, n_new)
+            front.add(rows, loss, self.n_models + n_models)
+            n_models += len(rows)
+        self._names = self._names_with(names, n_models)
         self._parts.append(part)
         self._losses += losses
         self._gains += gains
         self._p_values += p_values
-        self._scores, *paired = into
-        self._paired = paired[0] if paired else None
-        self._front = front
-        self._n_models += n_new
+        self._extremes, self._front = extremes, front
+        self.n_models += n_models
 
-    def _part_of(self, given: Any) -> Part:
-        if isinstance(given, Blocks):
-            return Part(self._judge, given, keep=False)
-        if isinstance(given, (str, bytes, os.PathLike)):
-            return Part(self._judge, File(given, self.n_samples), keep=False)
-        if isinstance(given, PackedLosses):
-            if given.ndim == 1:
-                given = PackedLosses(given.words[np.newaxis], given.n_samples)
-            return Part(self._judge, [given], keep=not is_mapped(given.words))
-        ndim = np.ndim(given) if isinstance(given, np.ndarray) else as_array(given, "Y_pred").ndim
+    def _part_of(self, Y_pred: Any) -> Iterable[NDArray[Any]]:
+        """Rows of losses: in memory, but for those that can be read again."""
+        if isinstance(Y_pred, (str, bytes, os.PathLike)):
+            from radabound_fast.files.reading import open_losses
+
+            return Part(self._judge, partial(open_losses, Y_pred, n_samples=self.n_samples))
+        if callable(Y_pred):
+            return Part(self._judge, Y_pred)
+        is_packed = isinstance(Y_pred, PackedLosses)
+        array = Y_pred.words if is_packed else Y_pred
+        ndim = array.ndim if isinstance(array, np.ndarray) else as_array(array, "Y_pred").ndim
         if ndim == 1:
-            return Part(self._judge, [np.asarray(given)[np.newaxis]], keep=True)
-        return Part(self._judge, [given], keep=not is_mapped(given))
+            row = np.asarray(array)[np.newaxis]
+            Y_pred = PackedLosses(row, Y_pred.n_samples) if is_packed else row
+        part = Part(self._judge, partial(iter, [Y_pred]))
+        return part if is_mapped(array) else list(part)
 
     def _names_with(self, names: Sequence[Any] | None, n_new: int) -> list[Any] | None:
         if names is None and self._names is None:
             return None
         if isinstance(names, (str, bytes)):
             raise TypeError(f"names must be a sequence, one a model, got {names!r:.100}")
-        new = list(range(self._n_models, self._n_models + n_new)) if names is None else list(names)
+        new = list(range(self.n_models, self.n_models + n_new)) if names is None else list(names)
         for name in new:
             if not isinstance(name, Hashable):
                 raise TypeError(f"names must be hashable, got {name!r:.100}")
         if len(new) != n_new:
             raise ValueError(f"names must be one a model, {n_new}, got {len(new)}")
-        whole = [*self.names, *new]
-        if len(set(whole)) < len(whole):
-            seen: set[Any] = set()
-            twice = next(name for name in whole if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise ValueError(f"names must be different ones, got {twice!r:.100} twice")
+        whole, seen = [*self.names, *new], set()
+        for name in whole:
+            if name in seen:
+                raise ValueError(f"names must be different ones, got {name!r:.100} twice")
+            seen.add(name)
         return whole
 
     # ---- what it states --------------------------------------------------------------------
@@ -305,8 +262,8 @@ class ModelPool:
         ValueError
             No model was added.
         """
-        self._check_not_empty()
-        return self._intervals(self._read_again(self._new_intervals()))
+        result: PoolIntervals = self._results(self._intervals)[0]
+        return result
 
     def better(self) -> BetterModels:
         """Return which models are better than the baseline, by a step-down, with limits of gains.
@@ -325,8 +282,8 @@ class ModelPool:
         .. [1] Romano, Wolf (2005). Stepwise multiple testing as formalized data snooping.
            Econometrica 73.
         """
-        self._check_not_empty()
-        return self._better(self._read_again(self._new_steps()))
+        result: BetterModels = self._results(self._steps)[0]
+        return result
 
     def best_set(self) -> BestSet:
         """Return which models may be the best.
@@ -345,8 +302,8 @@ class ModelPool:
         .. [1] Chernozhukov, Chetverikov, Kato (2019). Inference on causal and structural parameters
            using many moment inequalities. Review of Economic Studies 86.
         """
-        self._check_not_empty()
-        return self._best_set(self._read_again(self._new_comparisons()))
+        result: BestSet = self._results(self._comparisons)[0]
+        return result
 
     def statements(self) -> tuple[PoolIntervals, BetterModels | None, BestSet]:
         """Return `intervals()`, `better()`, or None without a baseline, and `best_set()`.
@@ -358,86 +315,43 @@ class ModelPool:
         ValueError
             No model was added.
         """
-        self._check_not_empty()
-        intervals, comparisons = self._new_intervals(), self._new_comparisons()
-        steps = self._new_steps() if self.has_baseline else None
-        self._read_again(intervals, comparisons, *([] if steps is None else [steps]))
-        better = None if steps is None else self._better(steps)
-        return self._intervals(intervals), better, self._best_set(comparisons)
+        has_baseline = self._judge.baseline is not None
+        steps = [self._steps] if has_baseline else []
+        intervals, best_set, *better = self._results(self._intervals, self._comparisons, *steps)
+        return intervals, better[0] if has_baseline else None, best_set
 
-    def _check_not_empty(self) -> None:
-        if self._n_models == 0:
+    def _results(self, *steps: Callable[[], Intervals | StepDown | Comparisons]) -> list[Any]:
+        """What each step states, after all rows once more where it needs them."""
+        if self.n_models == 0:
             raise ValueError("there is nothing to say: no model was added")
-
-    def _read_again(self, first: _Reader, *others: Intervals | StepDown | Comparisons) -> _Reader:
-        """All rows once more, for what needs them; returns the first."""
-        readers = [reader for reader in (first, *others) if reader.is_open]
-        start = 0
-        for part in self._parts if readers else ():
+        every, first = [step() for step in steps], 0
+        for part in self._parts if any(step.is_open for step in every) else ():
             for rows in part:
-                for reader in readers:
-                    if reader.is_open:
-                        reader.take(start, rows)
-                start += len(rows)
-        return first
+                for step in every:
+                    if step.is_open:
+                        step.take(first, rows)
+                first += len(rows)
+        return [step.result(self.names) for step in every]
 
-    def _new_intervals(self) -> Intervals:
-        return Intervals(self._judge, self._scores, Moments.joined(self._losses), self._delta)
+    def _intervals(self) -> Intervals:
+        return Intervals(self._judge, self._extremes[0], Moments.joined(self._losses), self.delta)
 
-    def _intervals(self, intervals: Intervals) -> PoolIntervals:
-        (lows, highs), proved = intervals.outcome()
-        means = np.concatenate([moments.means for moments in self._losses])
-        return PoolIntervals(
-            names=self.names,
-            values=np.asarray(self._judge.metric_of(means)),
-            lows=lows,
-            highs=highs,
-            bonferroni_lows=proved[0],
-            bonferroni_highs=proved[1],
-            by_bootstrap=intervals.enough,
-            level=intervals.level,
-            as_if=intervals.as_if,
-        )
-
-    def _new_steps(self) -> StepDown:
-        if self._paired is None:
+    def _steps(self) -> StepDown:
+        if self._judge.baseline is None:
             raise ValueError("baseline must be given to the pool for better(), got none")
         return StepDown(
             self._judge,
             self._sums,
-            self._paired,
+            self._extremes[1],
             self._sums.extremes(self._base_sums),
             Moments.joined(self._gains),
             np.concatenate(self._p_values),
-            self._delta,
+            self.delta,
         )
 
-    def _better(self, steps: StepDown) -> BetterModels:
-        is_better, lows = steps.outcome()
-        span = abs(self._judge.slope)
-        return BetterModels(
-            names=self.names,
-            gains=span * steps.gains.means,
-            gain_lows=span * lows,
-            is_better=is_better,
-            bonferroni_is_better=holm(steps.p_values, self._delta),
-            level=steps.level,
-            as_if=steps.as_if,
-        )
-
-    def _new_comparisons(self) -> Comparisons:
+    def _comparisons(self) -> Comparisons:
         self._front.prune()
-        return Comparisons(self._judge, self._signs, self._front, self._n_models, self._delta)
-
-    def _best_set(self, comparisons: Comparisons) -> BestSet:
-        may_be, proved = comparisons.outcome()
-        return BestSet(
-            names=self.names,
-            may_be_best=may_be,
-            bonferroni_may_be_best=proved,
-            best=self._front.best,
-            n_by_bonferroni=comparisons.n_by_bonferroni,
-        )
+        return Comparisons(self._judge, self._signs, self._front, self.n_models, self.delta)
 
     def report(self) -> PoolReport:
         """Return what all of it comes to: sentences, a table and a picture.
@@ -449,19 +363,31 @@ class ModelPool:
         """
         from radabound_fast.pool.report import PoolReport
 
-        return PoolReport.of(self)
+        intervals, better, best_set = self.statements()
+        return PoolReport(
+            metric=self.judged.metric,
+            greater_is_better=self.judged.greater_is_better,
+            n_samples=self.n_samples,
+            n_units=self.n_units,
+            n_models=self.n_models,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            intervals=intervals,
+            best_set=best_set,
+            better=better,
+            baseline=self.baseline_value,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         lists = {name: list(part) for name, part in vars(self).items() if type(part) is list}
-        signs = {"_signs": (self.n_units, self.n_vectors), "_seed": self.seed, "_sums": None}
-        return vars(self) | lists | {"_front": self._front.copy()} | signs
+        return vars(self) | lists | {"_front": self._front.copy(), "_signs": None, "_sums": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        signs = SignMatrix(*state.pop("_signs"), seed=state.pop("_seed"))
+        signs = SignMatrix(state["n_units"], state["n_vectors"], seed=state["seed"])
         vars(self).update(state, _signs=signs, _sums=StudentisedSums(signs))
 
     def __repr__(self) -> str:
         return (
-            f"ModelPool({self.judged!r}, {counted(self._n_models, 'model')}, delta={self._delta!r}"
-            f"{', with a baseline' if self.has_baseline else ''})"
+            f"ModelPool({self.judged!r}, {counted(self.n_models, 'model')}, delta={self.delta!r}"
+            f"{', with a baseline' if self._judge.baseline is not None else ''})"
         )

@@ -1,4 +1,4 @@
-"""Rows of a pool that can be read again: kept as losses, or made anew of what was given."""
+"""Rows of a pool that are read again when a step needs them."""
 
 from __future__ import annotations
 
@@ -12,72 +12,20 @@ from radabound_fast._checks import read_as
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.pool.judging import Judge
 
-Array = NDArray[Any]
+Blocks = Callable[[], Iterable[Any]]  # array_likes or PackedLosses, the same ones each time
 
 BLOCK_BYTES = 32 << 20  # of predictions that become losses at a time
 
 
-class Blocks:
-    """Rows that can be read again and again, block by block: of a file, or made anew each time.
-
-    Parameters
-    ----------
-    read : callable
-        Without arguments; returns an iterator of blocks, each array_like of shape (k, n_samples)
-        or `PackedLosses`, the same ones each time.
-    """
-
-    def __init__(self, read: Callable[[], Iterator[Any]]) -> None:
-        self._read = read
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._read()
-
-
-class File:
-    """Rows of losses in a file, which is opened anew each time.
-
-    Parameters
-    ----------
-    path : path
-    n_samples : int
-    """
-
-    def __init__(self, path: Any, n_samples: int) -> None:
-        self._path, self._n_samples = path, n_samples
-
-    def __iter__(self) -> Iterator[Any]:
-        from radabound_fast.files.reading import open_losses
-
-        return iter(open_losses(self._path, n_samples=self._n_samples))
-
-
 class Part:
-    """The rows of one call of `ModelPool.add`, block by block, as often as wanted.
+    """The rows of losses of one call of `ModelPool.add`, made anew each time they are read."""
 
-    Parameters
-    ----------
-    judge : Judge
-    given : iterable of array_like or PackedLosses
-        Predictions, or losses; read again each time unless they are kept.
-    keep : bool
-        Whether the losses are kept, and `given` is let go.
-    """
+    def __init__(self, judge: Judge, blocks: Blocks) -> None:
+        self._judge, self._blocks = judge, blocks
 
-    def __init__(self, judge: Judge, given: Iterable[Any], *, keep: bool) -> None:
-        self._judge = judge
-        self._given: Iterable[Any] = given
-        self._kept: list[Array] | None = None
-        if keep:
-            self._kept = list(self._read())
-            self._given = ()
-
-    def __iter__(self) -> Iterator[Array]:
-        return self._read() if self._kept is None else iter(self._kept)
-
-    def _read(self) -> Iterator[Array]:
+    def __iter__(self) -> Iterator[NDArray[Any]]:
         first = 0
-        for block in self._given:
+        for block in self._blocks():
             for piece in _pieces(block):
                 try:
                     with read_as(y_pred="Y_pred"):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from radabound_fast.pool.model_pool import ModelPool
-
 
 @dataclass(frozen=True)
 class PoolReport(BaseReport):
@@ -56,30 +54,6 @@ class PoolReport(BaseReport):
     best_set: BestSet
     better: BetterModels | None
     baseline: float | None
-
-    @classmethod
-    def of(cls, pool: ModelPool) -> PoolReport:
-        """Make the report of a pool.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
-        """
-        intervals, better, best_set = pool.statements()
-        return cls(
-            metric=pool.judged.metric,
-            greater_is_better=pool.judged.greater_is_better,
-            n_samples=pool.n_samples,
-            n_units=pool.n_units,
-            n_models=pool.n_models,
-            delta=pool.delta,
-            guarantee=pool.guarantee,
-            intervals=intervals,
-            best_set=best_set,
-            better=better,
-            baseline=pool.baseline_value,
-        )
 
     def __str__(self) -> str:
         intervals, best_set = self.intervals, self.best_set
@@ -135,12 +109,8 @@ class PoolReport(BaseReport):
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints: all but the table, with the names that may be the best."""
         intervals, best = self.intervals, self.best_set.best
-        fields: dict[str, Any] = {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "n_units": self.n_units,
-            "n_models": self.n_models,
-            "delta": self.delta,
+        names = ("metric", "n_samples", "n_units", "n_models", "delta")
+        fields = {name: getattr(self, name) for name in names} | {
             "level": intervals.level,
             "as_if": intervals.as_if,
             "best": {
@@ -183,16 +153,12 @@ class PoolReport(BaseReport):
         )
 
     def _best_rows(self) -> list[dict[str, Any]]:
-        columns = {
-            name: column
-            for name, column in self.columns().items()
-            if not name.startswith("bonferroni")
-        }
-        values, lows, highs = (columns[name] for name in ("value", "low", "high"))
-        half_widths = np.maximum(values - lows, highs - values)
+        found, columns = self.intervals, self.columns()
+        half_widths = np.maximum(found.values - found.lows, found.highs - found.values)
+        shown_columns = [name for name in columns if not name.startswith("bonferroni")]
         return [
-            {"model": _called(self.intervals.names[place]), "half_width": half_widths[place]}
-            | {name: column[place].item() for name, column in columns.items()}
+            {"model": _called(found.names[place]), "half_width": half_widths[place]}
+            | {name: columns[name][place].item() for name in shown_columns}
             for place in self.ranking(SHOWN)
         ]
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 
 if sys.platform != "win32":
     import fcntl

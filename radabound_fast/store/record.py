@@ -18,7 +18,6 @@ from typing import Any, ClassVar, TypeVar
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Checksums, Damaged, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     Path,
@@ -28,7 +27,16 @@ from radabound_fast.store.folder import (
     real_path,
 )
 from radabound_fast.store.ledger import Durability
-from radabound_fast.store.schema import SEARCH, Schema, add_log_tables, check_tables
+from radabound_fast.store.schema import (
+    SEARCH,
+    Checksums,
+    Damaged,
+    Description,
+    Schema,
+    add_log_tables,
+    check_tables,
+    text_of,
+)
 from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")

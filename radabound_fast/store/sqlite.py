@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from radabound_fast.store.description import Damaged
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
@@ -20,6 +19,7 @@ from radabound_fast.store.folder import (
     sync_folder,
     why_not_written,
 )
+from radabound_fast.store.schema import Damaged
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 _ERRNO_OF = {

@@ -23,7 +23,6 @@ from radabound_fast.bounds.bootstrap import critical_value, one_sided_level, vec
 from radabound_fast.pool import best, front
 from radabound_fast.pool.exact import holm
 from radabound_fast.pool.judging import Judge
-from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
 from radabound_fast.rows.moments import moments_of
 
@@ -422,7 +421,7 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
     losses = wrong if binary else (0.5 * wrong + 0.25).astype(np.float32)
     n_reads = []
     made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=losses[31])
-    made.add(Blocks(lambda: n_reads.append(1) or iter([losses[:25], losses[25:]])))
+    made.add(lambda: n_reads.append(1) or iter([losses[:25], losses[25:]]))
     columns = all_columns(made)
     assert len(n_reads) == 2
     for n_before, ask in enumerate((made.intervals, made.better, made.best_set)):
@@ -723,7 +722,7 @@ def test_a_bad_block_after_good_ones_changes_nothing(pool_of_40, n_good):
     expected = all_columns(made)
     counting = f".*counting rows from row {2 * n_good} on" if n_good else ""
     with pytest.raises(ValueError, match=f"got 3.*row 0{counting}") as error:
-        made.add(Blocks(lambda: iter(blocks)))
+        made.add(lambda: iter(blocks))
     assert ("counting" in str(error.value)) == (n_good > 0)
     assert made.n_models == K
     for column, values in all_columns(made).items():
