@@ -360,7 +360,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed in this configuration, when, and proved by what."""
         what, limits = self._measure.in_words
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "

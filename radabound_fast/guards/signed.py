@@ -322,7 +322,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def n_answered(self) -> int:
-        """Answers given so far."""
         return self._current.n_rows
 
     @property
@@ -387,7 +386,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def can_answer(self) -> bool:
-        """Whether some query might be answered: False once halted, or where nothing ever is."""
         if self.halted:
             return False
         return self.n_answered > 0 or self.budget >= 0.0 or self.n_left(0.0, binary=True) > 0
@@ -399,7 +397,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed in this configuration, what is not, and what proves it."""
         return self.rule.guarantee
 
     def _parameters(self) -> dict[str, Any]:
