@@ -87,8 +87,8 @@ class Guard:
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        raise NotImplementedError
+        """Whether a query has been withheld, or would be; it never turns False again."""
+        return self.n_left() == 0
 
     @property
     def n_answered(self) -> int:
