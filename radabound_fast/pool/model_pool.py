@@ -16,12 +16,10 @@ from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds.bootstrap import vectors_needed
 from radabound_fast.holdout import as_judged
-from radabound_fast.pool.best import Comparisons
+from radabound_fast.pool.best import Comparisons, Front
 from radabound_fast.pool.better import StepDown
-from radabound_fast.pool.front import Front
 from radabound_fast.pool.intervals import Intervals
-from radabound_fast.pool.judging import Judge
-from radabound_fast.pool.parts import Part, is_mapped
+from radabound_fast.pool.judging import Judge, Part, is_mapped
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
