@@ -131,7 +131,7 @@ class Comparisons:
         self._sign_sums = sums_of_signs(signs)
         self._front, self._best, self._capped = front, front.row, front.capped
         self._delta, self._lowest_p = delta, delta / max(n_models - 1, 1)
-        self._may_be, self._proved = np.zeros(n_models, np.bool_), np.zeros(n_models, np.bool_)
+        self._proved = np.zeros(n_models, np.bool_)  # which Bonferroni's level leaves in
         self._apart = 2.0 * float(ndtri(SELECTION * delta / n_models))
         self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (signs.n_vectors + 1))
         self._n_by_bonferroni = 0
@@ -148,7 +148,7 @@ class Comparisons:
         from scipy.special import ndtri
 
         gains, p_values = self._test(numbers, rows)
-        is_open = self._may_be[numbers] & (p_values < self._delta)
+        is_open = self._proved[numbers] & (p_values < self._delta)
         is_open &= gains.enough(self._judge.n_units)
         for place in np.flatnonzero(is_open).tolist():
             z = -float(ndtri(p_values[place]))
@@ -161,11 +161,11 @@ class Comparisons:
         del self._open[n:]
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
-        """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
+        """Test rows against the best one, and note what Bonferroni's level leaves in."""
         gains = moments_of_gains(rows, self._best, self._judge.n_units)
         nats = -math.log(self._delta)
         p_values = self._judge.p_values(rows, gains, self._best, nats, of_losses=True)
-        self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
+        self._proved[numbers] = p_values >= self._lowest_p
         return gains, p_values
 
     @property
@@ -180,7 +180,7 @@ class Comparisons:
             beyond = np.flatnonzero(means >= self._capped)
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
-                self._n_by_bonferroni += int(self._may_be[first + beyond].sum())
+                self._n_by_bonferroni += int(self._proved[first + beyond].sum())
         self._compare(rows)
 
     def _compare(self, rows: Array) -> None:
@@ -203,6 +203,6 @@ class Comparisons:
 
     def result(self, names: Sequence[Any]) -> BestSet:
         """What holds of the models with these names, after all rows."""
-        may_be = self._may_be.copy()
+        may_be = self._proved.copy()
         may_be[[one.number for one in self._open]] = False
         return BestSet(names, may_be, self._proved, self._front.best, self._n_by_bonferroni)

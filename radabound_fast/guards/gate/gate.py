@@ -431,12 +431,8 @@ class Gate(Guard, Owned):
         Returns
         -------
         int
-            The candidate that the next one is compared with; 0 for the baseline.
-
-        Raises
-        ------
-        ValueError
-            There is no pass to take back.
+            The candidate that the next one is compared with; 0 for the baseline.  ValueError if
+            there is no pass to take back.
         """
         self._check_owner()
 
@@ -453,13 +449,8 @@ class Gate(Guard, Owned):
     def close_out(self) -> GateReport:
         """End the gate, and only then release the values and intervals of all its candidates.
 
-        The losses are counted again from the predictions that the gate keeps.  Closed again it
-        returns the same.
-
-        Raises
-        ------
-        TypeError
-            The gate was opened without the labels.
+        The losses are counted again from the predictions that the gate stores.  Closed again it
+        returns the same.  TypeError if the gate was opened without the labels.
         """
         self._check_owner()
         self._readable()
