@@ -116,7 +116,7 @@ class PoolReport(BaseReport):
         return fields | {"sentence": str(self), "guarantee": self.guarantee}
 
     def plot(self) -> Figure:
-        """All models by score with their intervals, the best set, the baseline; needs matplotlib."""
+        """All models by score, with intervals, best set and baseline; needs the extra ``plot``."""
         from radabound_fast.plots import pool_figure
 
         order = self.ranking()

@@ -88,7 +88,10 @@ class ConfirmedReport(SearchReport):
         return f"for {counted(n, 'finalist')} at once, as if they were {as_if:.3g} independent ones"
 
     def plot(self) -> Figure:
-        """The finalists with intervals and scores of the search, the best on top; by matplotlib."""
+        """The finalists, the best on top, with their intervals; needs the extra ``plot``.
+
+        Their scores on the search rows stand beside them.
+        """
         from radabound_fast.plots import finalists_figure
 
         known = [answer for answer in self.ranking() if answer.low == answer.low]
