@@ -162,7 +162,9 @@ class ConfirmedSearch(Guard):
         if not 0.0 < self.confirm_share <= 1.0:
             raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
         self.pairs = check_bool(pairs=pairs)
-        check_gains(holdout, stratify, baseline=baseline is not None, pairs=pairs)
+        for name, is_wanted in (("baseline", baseline is not None), ("pairs", pairs)):
+            if is_wanted:
+                check_gains(holdout, stratify, name)
         self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
         self.limits = check_choice(("proved", "bootstrap"), limits=limits)
         if limits == "bootstrap":
