@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from radabound_fast._checks import check_integer
 from radabound_fast._extras import needs
@@ -160,7 +161,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         candidates = _listed(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
-        guesses, response = guard.needs == "guess", Response.to(holdout)
+        guesses, response = guard.needs == "guess", Response.for_holdout(holdout)
         cv = self.cv if guesses else None
         work = Worker(self.estimator, X, y, fit_params, X_holdout, response, cv, bool(self.refit))
         found = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
@@ -242,7 +243,7 @@ class Worker:
             )  # fmt: skip
             guess = 1.0 - float(accuracy.mean())
         model = candidate.fit(self.X, self.y, **self.fit_params)
-        y_pred = self.response.of(model, self.X_holdout)
+        y_pred = self.response.predict(model, self.X_holdout)
         return Fitted(y_pred, guess, model if self.keeps_models else None)
 
 
@@ -306,8 +307,7 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """1 is the best, equals share the lower number, and what was withheld comes last."""
-    known = np.where(np.isnan(scores), -np.inf, scores)
-    return np.array([1 + np.sum(known > score) for score in known], np.int32)
+    return rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min").astype(np.int32)
 
 
 def space_of(search_or_candidates: Any) -> Grid | Choice:
