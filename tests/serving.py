@@ -14,11 +14,15 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from radabound_fast.service.client import RemoteGuard
-from radabound_fast.service.server import listen, make_server
-from radabound_fast.service.tokens import Tokens
-from radabound_fast.service.wire import pack_body
+for package in ("uvicorn", "starlette", "prometheus_client", "jinja2"):
+    pytest.importorskip(package, reason="the extra serve is not installed")
+
+from radabound_fast.service.client import RemoteGuard  # noqa: E402
+from radabound_fast.service.server import listen, make_server  # noqa: E402
+from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast.service.wire import pack_body  # noqa: E402
 
 TOKENS = {name: f"{name}-token-0123456789" for name in ("owner", "red", "blue", "small")}
 A_DAY = 5  # answers for "small"

@@ -307,7 +307,8 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """1 is the best, equals share the lower number, and what was withheld comes last."""
-    return rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min").astype(np.int32)
+    ranks = rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min")
+    return np.asarray(ranks, np.int32)
 
 
 def space_of(search_or_candidates: Any) -> Grid | Choice:

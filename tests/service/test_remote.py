@@ -20,13 +20,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from proxies import certificate
+from serving import TOKENS, Command, Running, in_thread, tokens_file
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-
-from proxies import certificate  # noqa: E402
-from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -37,12 +34,12 @@ from radabound_fast import (  # noqa: E402
     metrics,
     spaces,
 )
-from radabound_fast._kernels.guard import Answer  # noqa: E402
-from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
-from radabound_fast.integrations._owner import AnyGuard, beside  # noqa: E402
-from radabound_fast.service import client as remote  # noqa: E402
-from radabound_fast.service.client import RemoteGuard  # noqa: E402
-from radabound_fast.spaces import as_space  # noqa: E402
+from radabound_fast._kernels.guard import Answer
+from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.integrations._owner import AnyGuard, beside
+from radabound_fast.service import client as remote
+from radabound_fast.service.client import RemoteGuard
+from radabound_fast.spaces import as_space
 
 M = 900
 RNG = np.random.default_rng(21)

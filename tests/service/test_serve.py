@@ -17,15 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from serving import A_DAY, TOKENS, Command, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
-from serving import A_DAY, TOKENS, Command, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -35,11 +30,11 @@ from radabound_fast import (  # noqa: E402
     RadaBound,
     metrics,
 )
-from radabound_fast.service import app, contract, reports, state  # noqa: E402
-from radabound_fast.service.answering import Answering, Call  # noqa: E402
-from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
-from radabound_fast.store import served  # noqa: E402
+from radabound_fast.service import app, contract, reports, state
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.tokens import Team, Tokens
+from radabound_fast.service.wire import pack_body
+from radabound_fast.store import served
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)

@@ -10,16 +10,11 @@ import time
 
 import numpy as np
 import pytest
+from serving import A_DAY, TOKENS, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, Holdout, RadaBound  # noqa: E402
-from radabound_fast.service import limits  # noqa: E402
-from radabound_fast.service.wire import code_dtype, pack_body  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, Holdout, RadaBound
+from radabound_fast.service import limits
+from radabound_fast.service.wire import code_dtype, pack_body
 
 M = 600
 Y = np.arange(M) % 2

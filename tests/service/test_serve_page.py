@@ -6,15 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from serving import A_DAY, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-pytest.importorskip("jinja2")
-
-from serving import A_DAY, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     ConfirmedSearch,
     DeclaredSearch,
     FixedSequence,
@@ -24,8 +18,8 @@ from radabound_fast import (  # noqa: E402
     Ladder,
     RadaBound,
 )
-from radabound_fast.service import page as page_module  # noqa: E402
-from radabound_fast.service.competition import Competition  # noqa: E402
+from radabound_fast.service import page as page_module
+from radabound_fast.service.competition import Competition
 
 M = 1001
 RNG = np.random.default_rng(7)

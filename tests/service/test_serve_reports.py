@@ -5,18 +5,13 @@ import threading
 
 import numpy as np
 import pytest
+from serving import in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, Holdout  # noqa: E402
-from radabound_fast.service import reports  # noqa: E402
-from radabound_fast.service.answering import Answering, Call  # noqa: E402
-from radabound_fast.service.tokens import Team  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
+from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast.service import reports
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import pack_body
 
 M = 60
 Y = np.arange(M) % 2

@@ -4,14 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from serving import Command, in_thread, octets_of, tokens_file
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import Command, in_thread, octets_of, tokens_file  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, RadaBound, Rounded, cli  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, RadaBound, Rounded, cli
 
 M, STEP = 600, 0.05
 Y = np.arange(M) % 3 % 2  # 200 ones: a third, in the cell from .325 to .375

@@ -9,17 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from serving import TOKENS, Command, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import TOKENS, Command, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, cli  # noqa: E402
-from radabound_fast.service import app, server  # noqa: E402
-from radabound_fast.service.parts import Part  # noqa: E402
-from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, cli
+from radabound_fast.service import app, server
+from radabound_fast.service.parts import Part
+from radabound_fast.service.tokens import Tokens
 
 M = 400
 Y = np.arange(M) % 2
