@@ -90,6 +90,31 @@ def in_thread(guard, folder, tls=(None, None), lines=None, **options):
         listener.close()
 
 
+@contextlib.contextmanager
+def serve(folder, kind, *judged, **parameters):
+    """A service in a thread of a guard of this kind, in the database ``g.db``."""
+    with in_thread(kind.open(folder / "g.db", *judged, **parameters), folder) as running:
+        yield running
+
+
+def at_once(works):
+    """Do all works, each in a thread of its own."""
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def arguments(folder, labels=None, *options):
+    """Arguments of ``radabound serve`` on ``g.db``, for these labels or those saved before."""
+    if labels is not None:
+        np.save(folder / "y.npy", labels)
+    tokens = folder / "tokens.txt" if (folder / "tokens.txt").exists() else tokens_file(folder)
+    return ["serve", str(folder / "g.db"), "--labels", str(folder / "y.npy"), "--tokens",
+            str(tokens), "--port", "0", *map(str, options)]  # fmt: skip
+
+
 # starts services, each in a child of its own: what takes a second is imported once
 NURSERY = """
 import json, os, signal, sys, threading
