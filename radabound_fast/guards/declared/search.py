@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -30,9 +29,8 @@ from radabound_fast.guards.declared.answers import (
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
     Floats,
-    Kept,
+    Stored,
     Terms,
-    answer_of,
 )
 from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
@@ -41,21 +39,12 @@ from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
-from radabound_fast.metrics import (
-    COUNTED,
-    MEANS,
-    MeanLoss,
-    Measure,
-    RocBand,
-    Truth,
-    roc_band,
-)
-from radabound_fast.rows.partial import Partial, each_of
+from radabound_fast.metrics import COUNTED, MEANS, MeanLoss, Measure, RocBand, Truth, roc_band
+from radabound_fast.rows.partial import Partial, each_of, listed
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
-from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
@@ -73,8 +62,7 @@ class DeclaredSearch(Guard):
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
     forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
-    do not know of each other, and no error is raised where a learner that tosses coins gives them
-    different ones.  A search that is opened from a database (`open`) knows of all.
+    do not know of each other, nor notice where a key has several.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
@@ -192,24 +180,16 @@ class DeclaredSearch(Guard):
             raise ValueError(
                 f"n_folds must be at most the number of rows, {self.n_samples}, got {n_folds}"
             )
-        truth, secret = self._truth_beside(baseline), os.urandom(16)
-        self._task = SearchTask(
-            self.n_samples,
-            self._holdout.labels,
-            self._terms_for(self._measure_of(truth, secret)),
-            truth,
-            secret,
-            self.allow_reruns,
-            with_fingerprints=n_best is None,
-        )
+        self.n_best = None if n_best is None else check_count(n_best=n_best)
+        self._set_task(self._truth_beside(baseline), os.urandom(16))
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
         self._queries = QueryTable(self._terms.measure.n_kept + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
-        if n_best is not None:
-            self._best = BestAnswers(self._terms, check_count(n_best=n_best))
+        if self.n_best is not None:
+            self._best = BestAnswers(self._terms, self.n_best)
             if self.space.shows is not None:
                 raise ValueError("n_best must be left out where keys are what was shown before")
         self._holdout.note_guard(None)
@@ -225,19 +205,28 @@ class DeclaredSearch(Guard):
             )
         return None
 
-    def _measure_of(self, truth: Truth | None, secret: bytes) -> MeanLoss | Measure:
-        if truth is None:
-            return MeanLoss(self.n_samples, self.n_folds)
-        return truth.measure(secret)._replace(rounded=self._rounded)
+    def _set_task(self, truth: Truth | None, secret: bytes, measure: Any = None) -> None:
+        """Judge by these labels from now on; without them by a measure, or mean losses."""
+        if truth is not None:
+            measure = truth.measure(secret)._replace(rounded=self._rounded)
+        elif measure is None:
+            measure = MeanLoss(self.n_samples, self.n_folds)
+        nats = log((1 + self.two_sided) / self.delta)
+        # scores and gains have half of delta each
+        nats += log(2) if measure.is_paired else 0.0
+        self._task = SearchTask(
+            self.n_samples,
+            self._holdout.labels,
+            Terms(self.space, measure, nats, self.two_sided),
+            truth,
+            secret,
+            self.allow_reruns,
+            with_fingerprints=self.n_best is None,
+        )
 
     @property
     def _terms(self) -> Terms:
         return self._task.terms
-
-    @property
-    def n_best(self) -> int | None:
-        """How many of the best answers are stored; None: all answers are."""
-        return None if self._best is None else self._best.n_best
 
     @property
     def _rounded(self) -> Rounded | None:
@@ -292,27 +281,24 @@ class DeclaredSearch(Guard):
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        measure = self._terms.measure
+        measure, whose = self._terms.measure, "of every answer"
         what, limits = measure.in_words
         upper = "at or above its low" if measure.greater_is_better else "at or below its high"
-        side = "between its low and high" if self.two_sided else upper
-        gains = ""
-        if measure.is_paired:
-            of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
-            gains = f", and the true gain over the baseline {of_gain}"
+        claim = "between its low and high" if self.two_sided else upper
         size = "" if self.size is None else f" of {self.size:,} keys"
-        whose = "of every answer"
-        assumed = (
-            f"{measure.assumed}; models trained from their key and from data independent of the "
-            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
-            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
-            "its key."
-        )
         seen = (
             f"looks at every score, as long as it stays in the space{size} that was declared "
             "before any score was seen"
         )
+        assumed = (
+            f"models trained from their key and from data independent of the "
+            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
+            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
+            "its key."
+        )
         if measure.is_paired:
+            of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
+            claim += f", and the true gain over the baseline {of_gain}"
             assumed += (
                 " The baseline was fixed before any holdout score was seen; for gains, the holdout "
                 "was not stratified."
@@ -322,17 +308,16 @@ class DeclaredSearch(Guard):
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
-                f"{measure.assumed}; fold models trained from their key and from the rows of the "
+                "fold models trained from their key and from the rows of the "
                 "other folds, so that whatever else of them was chosen by scores is part of the "
                 "key; folds made by chance (by the labels: then the truth is given the labels). "
                 "Of a model trained again on all rows nothing is said."
             )
         return (
             f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
-            f"is {side}"
-            f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
+            f"is {claim}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}."
-            f"{rounding_told(self._rounded)} Assumed: {assumed}"
+            f"{rounding_told(self._rounded)} Assumed: {measure.assumed}; {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------
@@ -404,7 +389,7 @@ class DeclaredSearch(Guard):
         task = self._task
         if check_count(n_threads=n_threads) > 1:
             options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
-            return self._many(task.rows_of(task.reduce(Y_pred, **options)))
+            return self._many(task.rows_of([task.reduce(Y_pred, **options)]))
         codes, numbers, nats = task.find_many(keys, reruns)
         return self._many(KeyedRows(codes, numbers, nats, task.read(Y_pred, 2, nats)))
 
@@ -470,25 +455,25 @@ class DeclaredSearch(Guard):
         expected = None if keys is None else Expected(self._task, keys, reruns)
         places: list[NDArray[np.int64]] = []
 
-        def blocks() -> Iterator[KeyedRows]:
+        def checked() -> Iterator[Partial]:
             for number, partial in enumerate(each):
                 if expected is not None:
                     places.append(expected.places(number, partial))
-                yield self._task.rows_of(partial)
+                yield partial
             if expected is not None:
                 expected.check_all_came()
 
         def numbered() -> Iterator[DeclaredSearchAnswers]:
             n = 0
-            for block in blocks():
-                n += len(block.rows)
-                yield self._block(block, places.pop() + 1 if places else None, n)
+            for partial in checked():
+                n += len(partial)
+                numbers = places.pop() + 1 if places else None
+                yield self._block(self._task.rows_of([partial]), numbers, n)
 
-        if self._best is not None:
-            self._best.add(numbered())
-            return self.answers
-        rows = KeyedRows.joined([self._task.nothing(), *blocks()])
-        return self._many(rows.in_order(np.concatenate(places).argsort()) if places else rows)
+        if self._best is None:
+            return self._many(self._task.rows_of(list(checked()), places))
+        self._best.add(numbered())
+        return self.answers
 
     def interval_of_value(
         self, value: Any, key: Any, *, rerun: Any = 1
@@ -596,11 +581,8 @@ class DeclaredSearch(Guard):
         if self._record is not None:
             return self.answers_from(self._record.after(0))
         packed, reruns, values = self._queries.columns()
-        codes = self.space.unpack_codes(packed)
-        *columns, nats, _ = self._as_kept(values)
-        return DeclaredSearchAnswers(
-            self._terms, codes, reruns.astype(np.int64), columns, nats, None, len(codes)
-        )
+        codes, (*columns, nats, _) = self.space.unpack_codes(packed), self._as_stored(values)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, None, len(codes))
 
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
@@ -608,8 +590,7 @@ class DeclaredSearch(Guard):
         """Return the answers of what the search's database holds of queries; numbered from 1."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
-        dtype = float if self._keeps_floats else int
-        table = np.array([entry[:-2] for entry in entries.values()], dtype)
+        table = np.array([entry[:-2] for entry in entries.values()], self._terms.dtype)
         columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
         nats = np.array([entry[-2] for entry in entries.values()], np.float64)
         return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
@@ -666,7 +647,7 @@ class DeclaredSearch(Guard):
             delta=self.delta,
             guarantee=self.guarantee,
             answers=answers,
-            baseline=measure.baseline_value(answers.kept),
+            baseline=measure.baseline_value(answers.stored),
             n_folds=self.n_folds,
             name_of_best=name_of_best,
         )
@@ -882,10 +863,9 @@ class DeclaredSearch(Guard):
         to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
         search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
-        measure = search._measure_of(search._task.truth, secret)
-        terms = search._terms_for(_measure_from(stored) if to_read else measure)
-        search._task = replace(search._task, secret=secret, terms=terms)
+        search.release = given["release"]
+        measure = _measure_from(stored) if to_read else None
+        search._set_task(search._task.truth, bytes.fromhex(stored["secret"]), measure)
         check_same(opening.name, search._description(), stored)
         return search
 
@@ -916,9 +896,9 @@ class DeclaredSearch(Guard):
         if len(answers) <= _FEW:
             return super().intervals_of(answers)
         stored = [answer.stored for answer in answers]
-        kept = np.array([row[:-1] for row in stored])
-        lows, highs = self._terms.intervals(kept, np.array([row[-1] for row in stored]))
-        widths = self._terms.half_width(self._terms.measure.values(kept), lows, highs)
+        table = np.array([row[:-1] for row in stored])
+        lows, highs = self._terms.intervals(table, np.array([row[-1] for row in stored]))
+        widths = self._terms.half_width(self._terms.measure.values(table), lows, highs)
         return zip(lows.tolist(), highs.tolist(), np.asarray(widths).tolist(), strict=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -945,41 +925,22 @@ class DeclaredSearch(Guard):
 
     # ---- inside ----------------------------------------------------------------------------
 
-    def _terms_for(self, measure: MeanLoss | Measure) -> Terms:
-        nats = log((1 + self.two_sided) / self.delta)
-        # scores and gains have half of delta each
-        nats += log(2) if measure.is_paired else 0.0
-        return Terms(self.space, measure, nats, self.two_sided)
-
-    @property
-    def _keeps_floats(self) -> bool:
-        return self._terms.measure.keeps == "limits"
-
-    def _as_kept(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
-        """What a `QueryTable` has of queries, as it was given."""
+    def _as_stored(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        """The columns that a `QueryTable` has of queries, as they were added."""
         *columns, nats, fingerprints = values
-        if self._keeps_floats:
-            columns = [column.view(np.float64) for column in columns]
+        columns = [column.view(self._terms.dtype) for column in columns]
         return [*columns, nats.view(np.float64), fingerprints.view(np.uint64)]
 
     def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
-        if self._best is not None:
-            code, rerun = query
-            return self._many(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))[0]
-        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
-        if self._record is None:
-            code, rerun = query
+        (code, rerun), stored = query, (*rows.stored_of(0), nats)
+        if self._best is None and self._record is None:
             (packed,) = self.space.pack_codes([code])
-            n_answered, before = self._queries.add_one(packed, rerun, *entry)
-            if before is not None:
-                stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
-                self._check_same(query, tuple(column.item() for column in stored), rows, 0)
-                self._queries.add_one(packed, rerun, *before)
-        else:
-            n_answered = self._record.add(
-                {query: entry}, lambda query, before: self._check_same(query, before, rows, 0)
-            )
-        return self._noted(query, entry[:-1], n_answered)
+            fingerprint = rows.fingerprints.item(0)
+            n_answered, before = self._queries.add_one(packed, rerun, *stored, fingerprint)
+            if before is None:
+                return self._noted(query, stored, n_answered)
+        n_answered, _ = self._add(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))
+        return self._noted(query, stored, n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
@@ -993,7 +954,7 @@ class DeclaredSearch(Guard):
             rows = self._task.read(y_pred, 1, np.array([nats]))
             n_answered = self._add_new(query, nats, rows)
             if n_answered is not None:
-                return self._noted(query, (*rows.stored(0), nats), n_answered)
+                return self._noted(query, (*rows.stored_of(0), nats), n_answered)
 
     def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
         """Add a query, and return how many there are then; None if it was there before."""
@@ -1004,18 +965,13 @@ class DeclaredSearch(Guard):
             packed = self.space.pack_codes([code])
             n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
             return n_answered if numbers is None else None
-        is_new = True
+        earlier: list[Entry] = []
+        entry = *rows.stored_of(0), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: entry}, lambda query, entry: earlier.append(entry))
+        return None if earlier else n_answered
 
-        def note(query: Query, before: Entry) -> None:
-            nonlocal is_new
-            is_new = False
-
-        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: entry}, note)
-        return n_answered if is_new else None
-
-    def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
-        answer = answer_of(self._terms, query, kept, n_answered)
+    def _noted(self, query: Query, stored: Stored, n_answered: int) -> DeclaredSearchAnswer:
+        answer = self._terms.answer(query, stored, n_answered)
         if self._logs:
             key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
@@ -1025,13 +981,7 @@ class DeclaredSearch(Guard):
     def _many(self, keyed: KeyedRows) -> DeclaredSearchAnswers:
         if len(keyed.codes) != len(keyed.rows):
             raise not_one_a_row(len(keyed.codes), len(keyed.rows))
-        numbers = None
-        if self._best is not None:
-            n_answered = self._best.add([self._block(keyed, None, len(keyed.rows))])
-        else:
-            add = self._add if self._record is None else self._add_to_record
-            values = [*keyed.rows.columns, keyed.nats, keyed.rows.fingerprints]
-            n_answered, numbers = add(keyed.codes, keyed.reruns, values, keyed.rows)
+        n_answered, numbers = self._add(keyed)
         if self._logs:
             note_answers(self.kind, len(keyed.rows), n_answered)
         return self._block(keyed, numbers, n_answered)
@@ -1039,22 +989,27 @@ class DeclaredSearch(Guard):
     def _block(
         self, keyed: KeyedRows, numbers: NDArray[np.int64] | None, n_answered: int
     ) -> DeclaredSearchAnswers:
-        columns = keyed.rows.columns
+        codes, reruns, nats, rows = keyed
         return DeclaredSearchAnswers(
-            self._terms, keyed.codes, keyed.reruns, columns, keyed.nats, numbers, n_answered
+            self._terms, codes, reruns, rows.columns, nats, numbers, n_answered
         )
 
-    def _add(
-        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
-    ) -> tuple[int, NDArray[np.int64] | None]:
+    def _add(self, keyed: KeyedRows) -> tuple[int, NDArray[np.int64] | None]:
+        """Add queries, all or none: how many there are then, and after each; None: all are new."""
+        codes, reruns, nats, rows = keyed
+        if self._best is not None:
+            return self._best.add([self._block(keyed, None, len(rows))]), None
+        values = [*rows.columns, nats, rows.fingerprints]
+        if self._record is not None:
+            return self._add_to_record(self._record, keyed, values)
         packed = self.space.pack_codes(codes)
         while True:
             n_answered, numbers, odd = self._queries.add(packed, reruns, values)
             if odd is None:
                 return n_answered, numbers
-            # as they were asked before, if they have the same losses
+            # as they were queried before, if they have the same losses
             values = [np.array(column) for column in values]
-            before = self._as_kept(list(odd[1]))
+            before = self._as_stored(odd[1])
             entries = zip(*(column.tolist() for column in before), strict=True)
             for row, entry in zip(odd[0].tolist(), entries, strict=True):
                 self._check_same((codes[row], int(reruns[row])), entry, rows, row)
@@ -1062,27 +1017,23 @@ class DeclaredSearch(Guard):
                 column[odd[0]] = theirs
 
     def _add_to_record(
-        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
-    ) -> tuple[int, NDArray[np.int64] | None]:
-        assert self._record is not None
-        listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
-        entries = zip(*(column.tolist() for column in values), strict=True)
-        queries = list(zip(listed, reruns.tolist(), strict=True))
-        is_new = np.ones(len(queries), np.bool_)
+        self, record: SearchRecord, keyed: KeyedRows, values: list[NDArray[Any]]
+    ) -> tuple[int, NDArray[np.int64]]:
+        codes, reruns, _, rows = keyed
+        entries = list(zip(*(column.tolist() for column in values), strict=True))
         row_of: dict[Query, int] = {}
-        added: dict[Query, Entry] = {}
-        for row, (query, entry) in enumerate(zip(queries, entries, strict=True)):
-            if query in added:
-                self._check_same(query, added[query], rows, row)
-                is_new[row] = False
-            else:
-                row_of[query], added[query] = row, entry
+        for row, query in enumerate(zip(listed(codes), reruns.tolist(), strict=True)):
+            first = row_of.setdefault(query, row)
+            if first != row:
+                self._check_same(query, entries[first], rows, row)
+        is_new = np.zeros(len(entries), np.bool_)
+        is_new[list(row_of.values())] = True
 
         def check(query: Query, before: Entry) -> None:
             self._check_same(query, before, rows, row_of[query])
             is_new[row_of[query]] = False
 
-        n_answered = self._record.add(added, check)
+        n_answered = record.add({query: entries[row] for query, row in row_of.items()}, check)
         return n_answered, n_answered - int(is_new.sum()) + is_new.cumsum()
 
     def _check_same(self, query: Query, before: Entry, rows: Rows, row: int) -> None:
@@ -1100,7 +1051,7 @@ class DeclaredSearch(Guard):
             f"a second time with other {rows.of}: {again}"
         )
         if self.space.shows is None:
-            first = answer_of(self._terms, query, before[:-1], self.n_answered)
+            first = self._terms.answer(query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
 
