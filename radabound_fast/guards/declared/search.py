@@ -62,13 +62,14 @@ class DeclaredSearch(Guard):
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
     forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
-    do not know of each other, nor notice where a key has several.  A search that is opened from a database (`open`) knows of all.
+    do not know of each other, nor notice where it stands for several.  A search that is opened from
+    a database (`open`) knows of all.
 
     Parameters
     ----------
     judged : array_like, Holdout, int or Losses
-        What is judged: labels, or a `Holdout` with any metric; then queries bring predictions.  Or
-        the number of held-out rows, m, from 1 to 2**40; then queries bring losses.
+        Labels, or a `Holdout` with any metric: then queries bring predictions.  Or the number of
+        held-out rows, m, from 1 to 2**40: then queries bring losses.
     space : int, mapping, sequence of mappings, `spaces.Space`, or object with ``nats(key)``
         What may be asked about.  An int N has the keys 0 to N - 1; a mapping of names to values
         has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
@@ -88,7 +89,6 @@ class DeclaredSearch(Guard):
     n_folds : int, optional
         Queries bring the out-of-fold predictions, or losses, of a cross-validation of so many
         folds: every row's by the model that was trained without its fold; m counts all rows.
-        Intervals cover the population value of the folds' models on average.
     release : "interval" or Rounded, default "interval"
         How much leaves: values and intervals as they are, or for a search made on labels values
         rounded to multiples of a step, and intervals that are widened by what that hides.
@@ -114,14 +114,14 @@ class DeclaredSearch(Guard):
     floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
     docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
-    With `n_folds` the interval covers the mean over the rows of the truth of each row's model, and
-    is about as wide as for m / n_folds rows (Result 27).  A refitted model is
-    not covered.  What a fold reads of the rows that it is judged by joins the key.
+    With `n_folds` intervals cover the mean over the rows of the truth of each row's model, not a
+    refitted model, and are about as wide as for m / n_folds rows (Result 27).  What a fold reads of
+    the rows that it is judged by joins the key.
 
     With ``release=Rounded(step)`` a value is one of 1/step + 1, and where the limits are a function
     of it (error, accuracy, recall, specificity) they are those of all values that are rounded
     alike (Result 35).  Other limits, and those of gains, are rounded outward to multiples of the
-    step; a gain is that of the rounded values.  Nothing else of the scores is stored or told.
+    step; a gain is that of the rounded values.  Nothing else of the scores is stored or released.
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -132,11 +132,10 @@ class DeclaredSearch(Guard):
     that is changed after scores were seen, data or features that are changed after a look at the
     rows that fail, and whatever else was fitted to the holdout.
 
-    What it stores are the keys with their counts and a keyed fingerprint of the losses, to tell you
-    when one key stands for two models.  The intervals never rest on that: one is a function of its
-    own key and count.  So with `n_best` they are the same, and hold under the same assumption, that
-    a key has one model; but nobody notices where it has two, a query of a key that came before
-    counts as another model, and `rerun` cannot be "next".
+    A search stores keys with their counts, and a keyed fingerprint of the losses to notice when one
+    key stands for two models.  Intervals never rest on that, so with `n_best` they are the same;
+    but a second model of a key is not noticed then, a key that comes again counts as another
+    query, and `rerun` cannot be "next".
 
     Examples
     --------
@@ -151,6 +150,7 @@ class DeclaredSearch(Guard):
     """
 
     needs: ClassVar[Literal["key", "guess"] | None] = "key"
+    halted = False  # nothing is ever withheld
     _record: SearchRecord | None = None
     _record_kind = "SearchRecord"
 
@@ -205,12 +205,13 @@ class DeclaredSearch(Guard):
             )
         return None
 
-    def _set_task(self, truth: Truth | None, secret: bytes, measure: Any = None) -> None:
-        """Judge by these labels from now on; without them by a measure, or mean losses."""
+    def _set_task(self, truth: Truth | None, secret: bytes, metric: Any = None) -> None:
+        """Judge by these labels from now on, or read what a description of a metric is of."""
+        measure: MeanLoss | Measure = MeanLoss(self.n_samples, self.n_folds)
         if truth is not None:
             measure = truth.measure(secret)._replace(rounded=self._rounded)
-        elif measure is None:
-            measure = MeanLoss(self.n_samples, self.n_folds)
+        elif metric is not None:
+            measure = Measure.from_description(metric, self.n_folds, self._rounded)
         nats = log((1 + self.two_sided) / self.delta)
         # scores and gains have half of delta each
         nats += log(2) if measure.is_paired else 0.0
@@ -253,11 +254,6 @@ class DeclaredSearch(Guard):
         if self._record is not None:
             return None
         return self._queries.n_added if self._best is None else self._best.n_answered
-
-    @property
-    def halted(self) -> bool:
-        """False: nothing is ever withheld."""
-        return False
 
     def n_left(self) -> int | None:
         """Return None: there is no end to the queries that will be answered."""
@@ -340,7 +336,7 @@ class DeclaredSearch(Guard):
             The model, in the space.
         rerun : int or "next", default 1
             With `allow_reruns`: which training of this key it is; "next": the first that was not
-            queried yet, in the database if the search was opened from one.
+            queried yet, by anyone who opened the same database.
 
         Returns
         -------
@@ -357,7 +353,16 @@ class DeclaredSearch(Guard):
         if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
             return self._next(y_pred, key)
         query, nats = self._task.find(key, rerun)
-        return self._one(query, nats, self._task.read(y_pred, 1, np.array([nats])))
+        rows = self._task.read(y_pred, 1, np.array([nats]))
+        (code, rerun), stored = query, (*rows.stored_of(0), nats)
+        if self._best is None and self._record is None:
+            (packed,) = self.space.pack_codes([code])
+            fingerprint = rows.fingerprints.item(0)
+            n_answered, before = self._queries.add_one(packed, rerun, *stored, fingerprint)
+            if before is None:
+                return self._noted(query, stored, n_answered)
+        n_answered, _ = self._add(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))
+        return self._noted(query, stored, n_answered)
 
     @sealed
     def query_many(
@@ -377,10 +382,6 @@ class DeclaredSearch(Guard):
             Threads that read rows at most, one for about every millisecond of work.  The result is
             the same.
 
-        Returns
-        -------
-        DeclaredSearchAnswers
-
         Raises
         ------
         TypeError, ValueError
@@ -398,7 +399,7 @@ class DeclaredSearch(Guard):
     def task(self) -> SearchTask:
         """Return what workers need to count rows for this search: it can be pickled.
 
-        It holds the space and, where the search was made on labels, these:
+        It holds the space and the labels, if there are any:
         docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
         """
         return self._task
@@ -452,35 +453,26 @@ class DeclaredSearch(Guard):
         if keys is None and reruns is not None:
             raise ValueError("reruns must be left out without keys")
         each = each_of(partials, self._task.identity, "another search")
-        expected = None if keys is None else Expected(self._task, keys, reruns)
         places: list[NDArray[np.int64]] = []
-
-        def checked() -> Iterator[Partial]:
-            for number, partial in enumerate(each):
-                if expected is not None:
-                    places.append(expected.places(number, partial))
-                yield partial
-            if expected is not None:
-                expected.check_all_came()
+        if keys is not None:
+            each = Expected(self._task, keys, reruns).of(each, places)
+        if self._best is None:
+            return self._many(self._task.rows_of(list(each), places))
 
         def numbered() -> Iterator[DeclaredSearchAnswers]:
             n = 0
-            for partial in checked():
+            for partial in each:
                 n += len(partial)
                 numbers = places.pop() + 1 if places else None
                 yield self._block(self._task.rows_of([partial]), numbers, n)
 
-        if self._best is None:
-            return self._many(self._task.rows_of(list(checked()), places))
         self._best.add(numbered())
         return self.answers
 
     def interval_of_value(
         self, value: Any, key: Any, *, rerun: Any = 1
     ) -> tuple[Floats, Floats] | tuple[float, float]:
-        """Return the low and high that an answer of this value would have.
-
-        It is for scores that other tools have kept, and for planning: nothing is queried.
+        """Return the low and high that an answer of this value would have; nothing is queried.
 
         Parameters
         ----------
@@ -503,11 +495,11 @@ class DeclaredSearch(Guard):
 
         Notes
         -----
-        It serves error, accuracy, recall, specificity and mean losses, and with `n_folds` all
-        metrics.  **A value that is a count within its printed digits is taken as that count**:
-        of 4,000 rows .2 is 800 errors and .213 is 852, and their limits are exact.  Where losses
-        are judged, any other value is a mean of real-valued losses, which has the wider limits of
-        Chernoff; so give such a mean in full precision.  On labels any other value is an error.
+        For error, accuracy, recall, specificity and mean losses, and with `n_folds` all metrics.
+        **A value that is a count within its printed digits is taken as that count**: of 4,000 rows
+        .2 is 800 errors and .213 is 852, and their limits are exact.  Any other value is on labels
+        an error; of losses it is a mean of real numbers, with the wider limits of Chernoff, so give
+        such a mean in full precision.
 
         Examples
         --------
@@ -523,7 +515,7 @@ class DeclaredSearch(Guard):
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
     ) -> tuple[Floats, Floats] | tuple[float, float]:
-        """Return the low and high that an answer of this count would have.
+        """Return the low and high that an answer of this count would have; nothing is queried.
 
         Parameters
         ----------
@@ -541,12 +533,6 @@ class DeclaredSearch(Guard):
         ------
         TypeError, ValueError
             The metric is no share of rows, the count cannot be, or the key is not in the space.
-
-        Examples
-        --------
-        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
-        >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
-        [0.0103, 0.0343]
         """
         return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
@@ -587,7 +573,7 @@ class DeclaredSearch(Guard):
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
     ) -> DeclaredSearchAnswers:
-        """Return the answers of what the search's database holds of queries; numbered from 1."""
+        """Return the answers of what the database holds of queries; numbered from 1 by default."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         table = np.array([entry[:-2] for entry in entries.values()], self._terms.dtype)
@@ -599,9 +585,8 @@ class DeclaredSearch(Guard):
     def best(self) -> DeclaredSearchAnswer | None:
         """The answer with the lowest high, the first of equals; None before the first query.
 
-        With probability 1 - delta the smallest population value among all models that were queried
-        is at most ``best.high``.  Where a larger metric is better it is the answer with the highest
-        low.
+        The highest low, where a larger metric is better.  With probability 1 - delta the best
+        population value among all models that were queried is at least as good as that limit.
         """
         answers = self.answers
         return answers.best if len(answers) else None
@@ -675,10 +660,6 @@ class DeclaredSearch(Guard):
         rerun_a, rerun_b : int, default 1
             As in `query`.
 
-        Returns
-        -------
-        Comparison
-
         Raises
         ------
         TypeError, ValueError
@@ -688,10 +669,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Both are queried, if they were not yet.  The limits of all comparisons hold at once, with
-        probability 1 - delta: an event of their own, beside that of the answers, so that answers
-        and comparisons hold together with probability 1 - 2 delta (and with ROC bands as well,
-        1 - 3 delta).  Each pays for
-        both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
+        probability 1 - delta: an event of their own, so that answers and comparisons hold together
+        with probability 1 - 2 delta (and with ROC bands as well, 1 - 3 delta).  Each pays for both
+        keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
         they are.
 
@@ -717,18 +697,20 @@ class DeclaredSearch(Guard):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self._holdout.metric!r}"
             )
-        rows, queries = [], []
+        rows, queries, prices = [], [], []
         models = ("a", y_pred_a, key_a, rerun_a), ("b", y_pred_b, key_b, rerun_b)
         for which, y_pred, key, rerun in models:
             with read_as(**{name: f"{name}_{which}" for name in ("y_pred", "key", "rerun")}):
                 rows.append(truth.read(y_pred, 1))
-                queries.append(self._task.find(key, rerun))
+                query, price = self._task.find(key, rerun)
+            queries.append(query)
+            prices.append(price)
         if queries[0] == queries[1]:
             raise ValueError(f"key_a and key_b must be two models, got {quoted(key_a)} twice")
-        codes = [code for (code, _), _ in queries]
-        numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
-        nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
-        answers = self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
+        (codes, reruns), nats = zip(*queries, strict=True), np.array(prices)
+        both = np.concatenate(rows)
+        measured = self._task.measured(both, nats)
+        answers = self._many(KeyedRows(list(codes), np.array(reruns, np.int64), nats, measured))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
@@ -749,23 +731,15 @@ class DeclaredSearch(Guard):
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
         """Return the ROC curve of a model, and a band for the population's curve.
 
-        The band holds at all thresholds at once.
-
-        So a threshold may be tuned on the holdout for nothing: the rates at the one that was
-        chosen are within the band, like those at every other.
+        The band holds at all thresholds at once, so a threshold may be tuned on the holdout for
+        nothing: the rates at the one that was chosen are within the band.
 
         Parameters
         ----------
         y_score : array_like, shape (n_samples,)
             Scores, as `query` takes them.
-        key : object
-            The model, in the space.
-        rerun : int, default 1
+        key, rerun
             As in `query`.
-
-        Returns
-        -------
-        RocBand
 
         Raises
         ------
@@ -775,8 +749,7 @@ class DeclaredSearch(Guard):
         Notes
         -----
         The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers, so that answers and bands hold together
-        with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
+        an event of their own, as that of comparisons is (`compare`).  Result 26 of
         docs/explanation/theory.md.
         """
         truth = self._task.truth
@@ -815,9 +788,8 @@ class DeclaredSearch(Guard):
 
         Any number of processes and threads on one machine may open it: each sees the `answers` of
         all, and a key that one queried with other predictions is an error for every other.  The
-        intervals do not rest on it: they are the same for a search that nobody shares.  The
-        file is opened for each query and closed after it, so that a copy, in another process too,
-        writes to the same.  Errors are those of `RadaBound.open`.
+        file is open for the length of a query, so that a copy, in another process too, writes to
+        the same.  Errors, `holdout_id` and `durability` are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -829,15 +801,12 @@ class DeclaredSearch(Guard):
             groups, and opens only for these.  Labels without a metric are measured as the database
             says.  May be left out where the database exists: a search on labels has its answers and
             its report without them, and takes no query.
+        baseline
+            As for the constructor, each time.
         space, delta, allow_reruns, two_sided, n_folds, release
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline, holdout_id
-            As for the constructor, each time; as for `RadaBound.open`.
-        durability : {"power", "process"}
-            "power": an answer waits for the disk.  "process": it does not, and a power cut may
-            cost the record.
         """
         return cls._open(locals())
 
@@ -863,9 +832,8 @@ class DeclaredSearch(Guard):
         to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
         search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search.release = given["release"]
-        measure = _measure_from(stored) if to_read else None
-        search._set_task(search._task.truth, bytes.fromhex(stored["secret"]), measure)
+        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
+        search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search
 
@@ -876,9 +844,8 @@ class DeclaredSearch(Guard):
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         names = ("delta", "allow_reruns", "two_sided", "n_folds")
-        own = {name: getattr(self, name) for name in names}
-        head = {"n_samples": self.n_samples, "space": space}
-        return head | own | {"release": described(self.release)}
+        own = {name: getattr(self, name) for name in names} | {"release": described(self.release)}
+        return {"n_samples": self.n_samples, "space": space} | own
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -907,17 +874,10 @@ class DeclaredSearch(Guard):
         return vars(self) | own | {"_best": copy(self._best)}
 
     def __repr__(self) -> str:
-        options = "".join(
-            f", {name}={value}"
-            for name, value, usual in (
-                ("allow_reruns", self.allow_reruns, False),
-                ("two_sided", self.two_sided, True),
-                ("n_folds", self.n_folds, None),
-                ("release", self.release, "interval"),
-                ("n_best", self.n_best, None),
-            )
-            if value != usual
-        )
+        usual: dict[str, Any] = {"allow_reruns": False, "two_sided": True, "n_folds": None}
+        usual |= {"release": "interval", "n_best": None}
+        own = {name: getattr(self, name) for name in usual}
+        options = "".join(f", {name}={one}" for name, one in own.items() if one != usual[name])
         return (
             f"DeclaredSearch({self.holdout!r}, {self.space!r}, delta={self.delta!r}{options}, "
             f"n_answered={self.n_answered})"
@@ -930,17 +890,6 @@ class DeclaredSearch(Guard):
         *columns, nats, fingerprints = values
         columns = [column.view(self._terms.dtype) for column in columns]
         return [*columns, nats.view(np.float64), fingerprints.view(np.uint64)]
-
-    def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
-        (code, rerun), stored = query, (*rows.stored_of(0), nats)
-        if self._best is None and self._record is None:
-            (packed,) = self.space.pack_codes([code])
-            fingerprint = rows.fingerprints.item(0)
-            n_answered, before = self._queries.add_one(packed, rerun, *stored, fingerprint)
-            if before is None:
-                return self._noted(query, stored, n_answered)
-        n_answered, _ = self._add(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))
-        return self._noted(query, stored, n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
@@ -1054,13 +1003,3 @@ class DeclaredSearch(Guard):
             first = self._terms.answer(query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
-
-
-def _measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
-    """What a search on disk measures, by its description."""
-    parameters, metric = description["parameters"], description["metric"]
-    n_folds, release = parameters["n_folds"], release_from(parameters["release"])
-    if metric is None:
-        return MeanLoss(parameters["n_samples"], n_folds)
-    rounded = release if isinstance(release, Rounded) else None
-    return Measure.from_description(metric, n_folds, rounded)

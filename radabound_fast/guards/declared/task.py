@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
@@ -278,8 +278,20 @@ class Expected:
                 twice = next(place for place, one in enumerate(ids) if self._places[one] != place)
                 raise ValueError(f"keys must be different, got {self._name(twice)} twice")
 
-    def places(self, number: int, partial: Partial) -> NDArray[np.int64]:
-        """Places of a partial's rows among the keys; ValueError if one has none, or came before."""
+    def of(self, partials: Iterator[Partial], places: list[NDArray[np.int64]]) -> Iterator[Partial]:
+        """Each partial, after its rows' places among the keys were appended; at last all came."""
+        for number, partial in enumerate(partials):
+            places.append(self._places_of(number, partial))
+            yield partial
+        if not self._came.all():
+            lacking = self._came.size - int(self._came.sum())
+            raise ValueError(
+                f"partials must have every key, {counted(lacking, 'row')} of "
+                f"{len(self._keys):,} missing: {self._name(self._came.argmin())} is the first"
+            )
+
+    def _places_of(self, number: int, partial: Partial) -> NDArray[np.int64]:
+        """Places of a partial's rows; ValueError if a row has none, or came before."""
         places = self._find(partial.ids)
         if (places < 0).any():
             code = listed(partial.ids)[int(places.argmin())]
@@ -304,15 +316,6 @@ class Expected:
         if isinstance(ids, list):  # of none, or of a number that is no int64
             return np.array([known.index(one) if one in known else -1 for one in ids], np.int64)
         return np.where((ids >= known.start) & (ids < known.stop), ids - known.start, -1)
-
-    def check_all_came(self) -> None:
-        """ValueError if a key is missing."""
-        if not self._came.all():
-            lacking = self._came.size - int(self._came.sum())
-            raise ValueError(
-                f"partials must have every key, {counted(lacking, 'row')} of "
-                f"{len(self._keys):,} missing: {self._name(self._came.argmin())} is the first"
-            )
 
     def _name(self, place: Any) -> str:
         return quoted(self._keys[int(place)])
