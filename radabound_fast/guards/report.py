@@ -197,24 +197,21 @@ class Report(SearchReport):
     n_samples : int
         m, the size of the holdout.
     n_models : int
-        Different models that were queried; of a search with `n_best` all queries, since it does
-        not know which came before.
+        Different models that were queried; of a search with `n_best` all queries.
     n_queries : int or None
         Queries, those of a model that was queried before counted too; None: nobody counted.
     space_size : int or None
-        N, how many configurations were declared; None: without end, or nobody knows.
-    delta : float
-        The probability that any interval misses.
-    guarantee : str
-        What holds, and what is assumed.
+        N, how many configurations were declared; None: without end, or unknown.
+    delta, guarantee : float, str
+        As of the search.
     best : DeclaredSearchAnswer
-        As `DeclaredSearch.best`.
     answers : DeclaredSearchAnswers
-        All of them, in the order in which they were first asked; with `n_best` the best.
+        As of the search: all, in the order in which they were first queried; with `n_best` the
+        best.
     baseline : float or None
         The metric of the baseline, if there is one.
     n_folds : int or None
-        Of the cross-validation, if it was one: limits are of its fold models, on average.
+        Of the cross-validation, if it was one.
     name_of_best : str or None
         What the sentence calls the best model; None: by its key.
     """

@@ -60,10 +60,9 @@ class DeclaredSearch(Guard):
 
     All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
-    number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
-    forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
-    do not know of each other, nor notice where it stands for several.  A search that is opened from
-    a database (`open`) knows of all.
+    number of queries.  So nothing halts and nothing is secret, and any worker may copy, pickle or
+    fork it and use it as a scorer, if a key stands for one model in all copies: copies do not know
+    of each other.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
@@ -78,20 +77,20 @@ class DeclaredSearch(Guard):
         The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
-        was seen.  Every answer then has `gain`, `gain_low` and `gain_high` over it; values and
-        gains have half of delta each.
+        was seen.  Answers then have the gain over it and its limits; values and gains have half of
+        delta each.
     allow_reruns : bool, default False
-        Whether a key may be trained again with new coins and queried again.  Rerun r has the
-        weight w/(r(r+1)), so the first costs ln 2 more than without.  With False a key has one
-        model, and may be queried again as often as you like.
+        Whether a key may be trained again with new coins and queried again: rerun r has the weight
+        w/(r(r+1)), so the first costs ln 2 more.  With False a key has one model, and may be
+        queried again as often as you like.
     two_sided : bool, default True
         False: only the upper side ("is it really this good?"), for ln 2 less; ``low`` is 0.
     n_folds : int, optional
         Queries bring the out-of-fold predictions, or losses, of a cross-validation of so many
         folds: every row's by the model that was trained without its fold; m counts all rows.
     release : "interval" or Rounded, default "interval"
-        How much leaves: values and intervals as they are, or for a search made on labels values
-        rounded to multiples of a step, and intervals that are widened by what that hides.
+        How much leaves: values and intervals as they are, or on labels values rounded to multiples
+        of a step, and intervals that are widened by what that hides.
     n_best : int, optional
         Store the n best answers alone, for searches of 10^8 models: a search stores about 40 bytes
         a query otherwise.
@@ -115,27 +114,21 @@ class DeclaredSearch(Guard):
     docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     With `n_folds` intervals cover the mean over the rows of the truth of each row's model, not a
-    refitted model, and are about as wide as for m / n_folds rows (Result 27).  What a fold reads of
-    the rows that it is judged by joins the key.
+    refitted model, and are about as wide as for m / n_folds rows (Result 27).  With
+    ``release=Rounded(step)`` limits that are a function of the value are those of all values that
+    are rounded alike (Result 35); others, and those of gains, are rounded outward.  Nothing else of
+    the scores is stored or released.
 
-    With ``release=Rounded(step)`` a value is one of 1/step + 1, and where the limits are a function
-    of it (error, accuracy, recall, specificity) they are those of all values that are rounded
-    alike (Result 35).  Other limits, and those of gains, are rounded outward to multiples of the
-    step; a gain is that of the rounded values.  Nothing else of the scores is stored or released.
-
-    Whatever in training reads the holdout joins the key: an epoch chosen by its score
-    (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
-    whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
-    because of scores are not, unless each training is a rerun (Result 32).  A holdout that was
-    stratified by its labels is covered for error rates, mean losses and what is proved given the
-    labels; not for gains, precision, F1 and limits by betting (Result 33).  Not covered: a space
-    that is changed after scores were seen, data or features that are changed after a look at the
-    rows that fail, and whatever else was fitted to the holdout.
+    Whatever in training reads the holdout joins the key: an epoch or a threshold chosen by its
+    score, a subset, an ensemble, the lineage of a warm start, rows that a fold is judged by
+    (docs/how-to/complete-the-key.md).  Not covered: a space that is changed after scores were seen,
+    data or features that are changed after a look at the rows that fail, and whatever else was
+    fitted to the holdout.  Fresh coins (Result 32) and holdouts that were stratified (Result 33)
+    are covered as docs/explanation/assumptions.md says.
 
     A search stores keys with their counts, and a keyed fingerprint of the losses to notice when one
-    key stands for two models.  Intervals never rest on that, so with `n_best` they are the same;
-    but a second model of a key is not noticed then, a key that comes again counts as another
-    query, and `rerun` cannot be "next".
+    key stands for two models.  Intervals never rest on that.  With `n_best` they are the same, but
+    a key that comes again counts as another query, and `rerun` cannot be "next".
 
     Examples
     --------
@@ -328,10 +321,10 @@ class DeclaredSearch(Guard):
         ----------
         y_pred : array_like, shape (n_samples,)
             Predictions in the order of the holdout's rows, as its metric takes them (probabilities
-            of every class have shape (n_samples, n_classes)).  A search made on `Losses` takes
-            losses in [0, 1]: those of a bool or integer dtype are binary, floats are rounded to the
-            nearest multiple of 2**-24.  `PackedLosses` are binary losses; of a search on labels
-            they say which predictions are wrong.
+            of every class have shape (n_samples, n_classes)).  A search of losses takes losses in
+            [0, 1]: those of a bool or integer dtype are binary, floats are rounded to the nearest
+            multiple of 2**-24.  `PackedLosses` are binary losses, or say which predictions are
+            wrong.
         key : object
             The model, in the space.
         rerun : int or "next", default 1
@@ -436,7 +429,7 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Rows that were added up from parts of the samples, or counted by another program, have no
-        fingerprints.  Where such a key comes again, its counts alone are compared.
+        fingerprints: where such a key comes again, its counts alone are compared.
 
         Examples
         --------
