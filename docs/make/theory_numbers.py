@@ -25,7 +25,7 @@ from scipy.stats import binom, multinomial, norm
 
 from radabound_fast import bounds
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.metrics._scores import Blocks
+from radabound_fast.metrics._labels import Blocks
 
 TEXT = Path(__file__).parents[1] / "explanation" / "theory.md"
 M, DELTA, RUNS = 4000, 0.1, 200

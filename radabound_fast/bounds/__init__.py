@@ -1,13 +1,36 @@
 """Tail bounds, half-widths, intervals and sample sizes: one theorem, one function.
 
-Functions take and return floats (arrays where their documentation says so) and have no state.
-Logarithms are natural and never underflow.  Every function checks its arguments: a wrong type is
-a TypeError, a value out of range a ValueError, and the message names argument, rule and value.
+Functions have no state.  Logarithms are natural and never underflow.  Every function checks its
+arguments: a wrong type is a TypeError, a value out of range a ValueError, and the message names
+argument, rule and value.  Results that are cited by number are proved in
+docs/explanation/theory.md, which lists the papers that are cited by author and year.
+
+These arguments mean the same in every function, whose docstring explains all others::
+
+    n_samples               m, the held-out samples: an int from 1 to 2^40
+    n_vectors               l, the sign vectors: an int from 1 to 2^23
+    n_negative, n_positive  rows of each class: ints of at least 1
+    epsilon, delta          the error tolerated and the probability of failure: floats in (0, 1)
+    log_delta               the logarithm of a probability: a float below 0
+    nats                    ln(1/a) for an error of a on each side: a float of at least 0
+    complexity              R~, a Monte-Carlo Rademacher average: a float of at least 0
+    excess                  what is added to 2 R~, in units of loss: a float
+    estimator               which R~ it is: "half-range" (c = 1) or "plain" (c = 4)
+    largest_mean            the largest mean loss in the class: a float in [0, 1]
+
+A half-width or an excess is a float in units of loss, not clipped at 1.  An interval is a lower
+and an upper limit, around the estimate, and in [0, 1] unless its docstring says otherwise.  For one
+model, or function, that was fixed in advance, on independent samples, each limit is wrong with
+probability at most exp(-nats), or about that if it is asymptotic.  So both hold with probability
+``1 - w delta`` at ``nats = ln(2 / (w delta))``, w being the weight of the model in a union bound.
+Where an argument is ``array_like``, nats may be too: they are broadcast, and the limits are arrays
+of float64; they are floats where all arguments are numbers.
+
 `BOUNDS` is the table of the bounds a guard may halt by.  The files::
 
     paper, split        Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
     fixed               McDiarmid and the symmetrised bound, for a class fixed in advance
-    selfbounding        the low-error form of the self-bounding split, for such a class too
+    selfbounding        the self-bounding split, for such a class too: weights, and low error
     kl, binomial        limits of a mean by relative entropy; exact limits for 0s and 1s
     union, free         the union bound; the queries that it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
@@ -15,13 +38,10 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     asymptotic,
     bootstrap           the normal approximation and the multiplier bootstrap, which are not proved
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
-    confirmation        finalists on rows that were kept for the end
-    histories           claims that are made one after another, in view of the verdicts
+    histories           claims made in view of earlier verdicts: release gates, finalists
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
-    theorem7, weighted,
-    fixed_sequence      the kinds of row
-    guarantees          what each row guarantees, in sentences
+    fixed_sequence      the rows that are proved at the halting time
 """
 
 from .adaptive import (
@@ -50,18 +70,16 @@ from .conditional import (
     roc_band,
     weighted_interval,
 )
-from .confirmation import confirmation_nats
 from .fixed import mcdiarmid_excess, symmetrised_excess, symmetrised_log_tail
 from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
-from .histories import gain_needed, history_nats
+from .histories import confirmation_nats, gain_needed, history_nats
 from .kl import kl_interval, kl_tolerance
 from .paired import paired_interval
 from .paper import rademacher_log_tail
-from .selfbounding import low_error_budget, low_error_half_width
+from .selfbounding import low_error_budget, low_error_half_width, weighted_half_width
 from .table import BOUNDS, PAPER_BOUNDS
 from .union import dyadic_code, union_half_width, union_queries
-from .weighted import weighted_half_width
 
 __all__ = [
     "BOUNDS",

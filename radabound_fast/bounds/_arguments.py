@@ -81,18 +81,15 @@ def check_nats(nats: Any) -> Any:
     return _all_in(values, good, "nats", "be finite and at least 0")
 
 
-def _reals(name: str, value: Any) -> NDArray[np.float64]:
+def _reals(name: str, value: Any, kinds: str = "fiu", what: str = "real numbers") -> NDArray[Any]:
     values = np.asarray(value)
-    if values.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be real numbers, got {shown(value)}")
+    if values.dtype.kind not in kinds:
+        raise TypeError(f"{name} must be {what}, got {shown(value)}")
     return values
 
 
 def _integers(name: str, value: Any) -> NDArray[Any]:
-    values = np.asarray(value)
-    if values.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {shown(value)}")
-    return values
+    return _reals(name, value, "iu", "integers")
 
 
 def _all_in(values: NDArray[Any], good: NDArray[np.bool_], name: str, rule: str) -> Any:

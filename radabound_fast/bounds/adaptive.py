@@ -17,30 +17,9 @@ from ._arguments import check_not_negative
 def code_width(code_length: float, n_samples: int, delta: float) -> float:
     """Half-width of the next answer's confidence interval for an adaptive analyst.
 
-    ``sqrt((ln(2/delta) + ln(1/q)) / (2m))``, two-sided, where q is the weight of the transcript.
-
-    Parameters
-    ----------
-    code_length : float
-        ``ln(1/q)`` of the prefix, at least 0, in nats.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    delta : float
-        Probability that any answer ever fails, in (0, 1).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Notes
-    -----
-    Result 12 of ``docs/explanation/theory.md``, after [1]_.
-
-    References
-    ----------
-    .. [1] Rogers, Roth, Smith, Srebro, Thakkar, Woodworth (2020). Guaranteed validity for
-       empirical approaches to adaptive data analysis. AISTATS.
+    ``sqrt((ln(2/delta) + ln(1/q)) / (2m))``, two-sided, where q is the weight of the transcript
+    and `code_length`, at least 0, is ``ln(1/q)``; delta is the probability that any answer ever
+    fails.  Result 12, after Rogers et al. (2020).
     """
     code_length = check_not_negative(code_length=code_length)
     m, delta = check_n_samples(n_samples), check_probability(delta=delta)
@@ -50,15 +29,8 @@ def code_width(code_length: float, n_samples: int, delta: float) -> float:
 def failure_code(shift: int) -> float:
     """What a failed guess adds to the code: ``ln 2 + ln(|j| (|j|+1))``, its sign and its size.
 
-    Parameters
-    ----------
-    shift : int
-        The j of the answer ``g + 2 tau j``; not 0, which is a pass.
-
-    Returns
-    -------
-    float
-        In nats.  The weights ``1 / (2 |j| (|j|+1))`` sum to 1 over all shifts but 0.
+    `shift` is the j of the answer ``g + 2 tau j``; not 0, which is a pass.  The weights
+    ``1 / (2 |j| (|j|+1))`` sum to 1 over all shifts but 0.
     """
     size = abs(check_integer(shift=shift))
     if size == 0:
@@ -74,17 +46,10 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
 
     Parameters
     ----------
-    query : int
-        The t of the formula; the first query is 1.
-    n_failures : int
-        The b of the formula, from 0 to t - 1.
+    query, n_failures : int
+        t, from 1 on, and b, from 0 to t - 1.
     failures : float
         The sum of `failure_code` over the failures, at least 0.
-
-    Returns
-    -------
-    float
-        In nats.
     """
     t, b = check_count(query=query), check_integer(n_failures=n_failures)
     if not 0 <= b < t:
@@ -94,17 +59,9 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
 
 
 def ladder_levels(eta: float) -> int:
-    """How many answers a Ladder of step eta can give: ``floor(1/eta + 1/2) + 1``.
+    """How many answers a Ladder of step eta, in (0, 1), can give: ``floor(1/eta + 1/2) + 1``.
 
-    Parameters
-    ----------
-    eta : float
-        The step, in (0, 1).
-
-    Returns
-    -------
-    int
-        The multiples of eta to which a mean in [0, 1] can be rounded.
+    They are the multiples of eta to which a mean in [0, 1] can be rounded.
     """
     return math.floor(1.0 / check_probability(eta=eta) + 0.5) + 1
 
@@ -113,34 +70,12 @@ def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) 
     """Half-width of a Ladder's answers around the best population value so far, over k queries.
 
     ``e + eta`` where ``2 C(k+G-1, G) exp(-2 m e^2) = delta``: the exact count of the
-    transcripts, which never increase.  With probability 1 - delta every answer among the
-    first k is at most this much above the smallest population value so far, and at most
-    ``eta / 2`` less than this below it.
+    transcripts, which never increase, for G = `ladder_levels`.  With probability 1 - delta every
+    answer among the first k, `n_queries`, a number fixed beforehand, is at most this much above
+    the smallest population value so far, and at most ``eta / 2`` less than this below it.
 
-    Parameters
-    ----------
-    n_queries : int
-        The k of the formula, fixed beforehand.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    eta : float
-        The step of the Ladder, in (0, 1).
-    delta : float
-        Probability of failure, in (0, 1).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Notes
-    -----
-    The Ladder is that of [1]_, who count at most ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
-
-    References
-    ----------
-    .. [1] Blum, Hardt (2015). The Ladder: a reliable leaderboard for machine learning
-       competitions. ICML.
+    The Ladder is that of Blum and Hardt (2015), who count at most
+    ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
     """
     k, levels = check_count(n_queries=n_queries), ladder_levels(eta)
     return eta + code_width(_log_choose(k + levels - 1, levels), n_samples, delta)
@@ -163,17 +98,8 @@ def ladder_transcript_half_width(
     n_updates : int
         u, the improvements among the t - 1 answers before it, the first answer counted: 0 before
         the first query, else from 1 to min(t - 1, G).
-    n_samples : int
-        m held-out samples (1 to 2^40).
     eta : float
         The step of the Ladder, in (0, 1).
-    delta : float
-        Probability that any answer ever fails, in (0, 1).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
     """
     t, u = check_count(query=query), check_integer(n_updates=n_updates)
     levels = ladder_levels(eta)
@@ -189,31 +115,17 @@ def ladder_transcript_half_width(
 def thresholdout_sample_size(
     n_queries: int, budget: int, epsilon: float, delta: float, *, as_printed: bool = False
 ) -> float:
-    """Size of the holdout that Thresholdout needs for its guarantee: Theorem 25 of [1]_.
+    """Size of the holdout that Thresholdout needs: Theorem 25 of Dwork et al. (2015).
 
-    ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``.
+    ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``, not rounded.
 
     Parameters
     ----------
-    n_queries : int
-        The k of the formula, fixed beforehand.
-    budget : int
-        The B of the formula: how many queries may be answered from the holdout.
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
+    n_queries, budget : int
+        k, fixed beforehand, and B, how many queries may be answered from the holdout.
     as_printed : bool
         Section VI of the RadaBound paper instead: ``80 sqrt(B ln(1/(epsilon delta)))``, which
         is 8.7 times too small at B = k = 10,000 and epsilon = .05.
-
-    Returns
-    -------
-    float
-        The number of samples, not rounded.
-
-    References
-    ----------
-    .. [1] Dwork, Feldman, Hardt, Pitassi, Reingold, Roth (2015). Generalization in adaptive data
-       analysis and holdout reuse. arXiv:1506.02629.
 
     Examples
     --------

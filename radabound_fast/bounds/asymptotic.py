@@ -22,27 +22,18 @@ def asymptotic_mean_interval(
 ) -> tuple[float, float]:
     """Asymptotic confidence interval for an expectation, of real-valued or weighted losses.
 
+    **Asymptotic**: the mean and so many standard errors on either side, by the central limit
+    theorem, with the variance of the sample (of the groups' parts of the weighted mean: Taylor's
+    linearisation); nan where values do not vary, or there is one group.
+
     Parameters
     ----------
     values : array_like, shape (n_samples,)
-        Losses, in any unit.
-    nats : float
-        ``ln(1/a)`` for an error of about a on each side, at least 0.
+        Losses, in any unit, which is that of the limits.
     weights : array_like, shape (n_samples,), optional
         How much each counts; all alike by default.
     groups : array_like of int, shape (n_samples,), optional
         Which samples belong together, from 0 on; each alone by default.
-
-    Returns
-    -------
-    tuple of float
-        The mean and so many standard errors on either side; nan where values do not vary, or there
-        is one group.
-
-    Notes
-    -----
-    **Asymptotic**: the central limit theorem, with the variance of the sample (of the groups' parts
-    of the weighted mean: Taylor's linearisation).
 
     Examples
     --------
@@ -66,29 +57,13 @@ def asymptotic_mean_interval(
 def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for a mean of rates, as the balanced accuracy is one.
 
+    **Asymptotic**: Wilson's score limits of each rate (1927, JASA 22), whose distances from the
+    rates are added as squares (Zou, Donner 2008, Statistics in Medicine 27).
+
     Parameters
     ----------
     hits, sizes : array_like of int, shape (n_classes,)
         Rows of each class that are right, and rows of it; at least 1.
-    nats : float
-        ``ln(1/a)`` for an error of about a on each side, at least 0.
-
-    Returns
-    -------
-    tuple of float
-        In [0, 1].
-
-    Notes
-    -----
-    **Asymptotic**: Wilson's score limits of each rate [1]_, whose distances from the rates are
-    added as squares [2]_.
-
-    References
-    ----------
-    .. [1] Wilson (1927). Probable inference, the law of succession, and statistical inference.
-       Journal of the American Statistical Association 22.
-    .. [2] Zou, Donner (2008). Construction of confidence limits about effect measures: a general
-       approach. Statistics in Medicine 27.
 
     Examples
     --------
@@ -109,26 +84,14 @@ def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[fl
 def asymptotic_auc_interval(positive: Any, negative: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for the area under the ROC curve, given the labels.
 
+    **Asymptotic**: the normal approximation with the variance of DeLong, DeLong and Clarke-Pearson
+    (1988, Biometrics 44); nan where a class has one row, or all scores of one are above those of
+    the other.
+
     Parameters
     ----------
     positive, negative : array_like, shapes (n_positive,) and (n_negative,)
         Scores of the rows of each class.
-    nats : float
-        ``ln(1/a)`` for an error of about a on each side, at least 0.
-
-    Returns
-    -------
-    tuple of float
-        In [0, 1]; nan where a class has one row, or all scores of one are above those of the other.
-
-    Notes
-    -----
-    **Asymptotic**: the normal approximation with the variance of [1]_.
-
-    References
-    ----------
-    .. [1] DeLong, DeLong, Clarke-Pearson (1988). Comparing the areas under two or more correlated
-       receiver operating characteristic curves: a nonparametric approach. Biometrics 44.
 
     Examples
     --------

@@ -16,26 +16,8 @@ from ._arguments import check_not_negative
 def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the expectation of a loss, from its values on independent samples.
 
-    For one loss function fixed in advance, its expectation lies between the limits with
-    probability at least ``1 - 2 exp(-nats)``, at any m.
-
-    Parameters
-    ----------
-    losses : array_like, shape (n_samples,)
-        Losses in [0, 1], one a sample.
-    nats : float
-        ``ln(2 / (w delta))``, at least 0, where w is the weight of this function in a union
-        bound, 1 for a single one.
-
-    Returns
-    -------
-    tuple of float
-        In [0, 1], the mean between them.
-
-    Raises
-    ------
-    ValueError
-        No losses, or one outside [0, 1].
+    It holds with probability at least ``1 - 2 exp(-nats)``, at any m.  `losses` is an array_like
+    of shape (n_samples,) in [0, 1], else a ValueError is raised.
 
     Notes
     -----
@@ -44,19 +26,15 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     if the claim is true, for any bets that depend on earlier samples alone.  So has the mean of
     several strategies, which therefore reaches exp(nats) with probability at most exp(-nats)
     (Markov), and it falls in mu: the lower limit is where it reaches that.  The upper limit is that
-    of 1 - x, in mirror image.  (Result 24 of docs/explanation/theory.md.)
+    of 1 - x, in mirror image (Result 24).
 
     Nine tenths of the capital take bets of about ``sqrt(2 nats / m)`` over the standard deviation
-    of the samples before, as in [1]_.  A tenth is shared by bets that are fixed, for standard
-    deviations from 1/2 down by square roots of 2, so that a start that looks unlike the rest costs
-    little.  For these, values are put into bins by sharing each between the two nearest edges; the
-    logarithm is concave, and the capital never overstated.  Samples are taken in steps of about
-    .618 m, since files are often sorted; another order of the samples has slightly other limits.
-
-    References
-    ----------
-    .. [1] Waudby-Smith, Ramdas (2024). Estimating means of bounded random variables by betting.
-       Journal of the Royal Statistical Society B 86.
+    of the samples before, as in Waudby-Smith and Ramdas (2024).  A tenth is shared by bets that are
+    fixed, for standard deviations from 1/2 down by square roots of 2, so that a start that looks
+    unlike the rest costs little.  For these, values are put into bins by sharing each between the
+    two nearest edges; the logarithm is concave, and the capital never overstated.  Samples are
+    taken in steps of about .618 m, since files are often sorted; another order of the samples has
+    slightly other limits.
 
     Examples
     --------
@@ -73,31 +51,10 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
 def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
     """How surprising losses are if their expectation is no larger than this.
 
-    For one loss function fixed in advance whose expectation is at most `expectation`, the result is
-    at most a with probability at most a, for every a in (0, 1), at any m.
-
-    Parameters
-    ----------
-    losses : array_like, shape (n_samples,)
-        Losses in [0, 1], one a sample.
-    expectation : float
-        In (0, 1).
-    nats : float
-        Above 0, and fixed beforehand: the bets are the best ones for a result of ``exp(-nats)``.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    ValueError
-        No losses, or one outside [0, 1].
-
-    Notes
-    -----
-    One over the capital of `betting_interval`, whose expectation is at most 1 (Markov).
+    For one loss function fixed in advance whose expectation is at most `expectation`, in (0, 1),
+    the result is at most a with probability at most a, for every a in (0, 1), at any m: it is one
+    over the capital of `betting_interval`, which says what `losses` are.  nats, above 0, are fixed
+    beforehand: the bets are the best ones for a result of ``exp(-nats)``.
 
     Examples
     --------

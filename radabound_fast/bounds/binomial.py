@@ -41,29 +41,17 @@ _MANY_STEPS = *_FEW_STEPS, 130, 130
 def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     """Number of queries with losses 0 or 1 that are within epsilon, by exact binomials.
 
-    ``floor(delta / (2 alpha*))``: flat weights, whatever the means.  Ten times `union_queries`, and
-    more, at the same delta.  alpha* is the largest probability that a mean of 0s and 1s is too low
-    by epsilon, ``max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <= c)``: at an error of
-    alpha* or more on each side every `binomial_interval` lies within epsilon of its mean.
-
-    Parameters
-    ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
-
-    Returns
-    -------
-    int
-        At least 0, at most 2^62; rounded down.  Where ``(m - 1) (epsilon - 1/m)^2 < 2/3`` at more
-        than 4096 samples alpha* is Hoeffding's ``exp(-2 m epsilon^2)``, which is larger; hardly a
-        query is affordable there.
+    ``floor(delta / (2 alpha*))``, at most 2^62: flat weights, whatever the means.  Ten times
+    `union_queries`, and more, at the same delta.  alpha* is the largest probability that a mean of
+    0s and 1s is too low by epsilon, ``max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <=
+    c)``: at an error of alpha* or more on each side every `binomial_interval` lies within epsilon
+    of its mean.
 
     Notes
     -----
-    Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
-    (Result 16 of ``docs/explanation/theory.md``), so that few counts have to be tried.
+    ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c (Result 16), so that few counts have to be
+    tried, if ``(m - 1) (epsilon - 1/m)^2 >= 2/3``.  Else, at more than 4096 samples, alpha* is
+    Hoeffding's ``exp(-2 m epsilon^2)``, which is larger; hardly a query is affordable there.
 
     Examples
     --------
@@ -114,35 +102,16 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     """Clopper-Pearson confidence intervals for means of losses that are 0 or 1.
 
     The lower limit is the p at which m coins of probability p show the count or more with
-    probability ``exp(-nats)``; the upper limit is its mirror image.  With
-    ``nats = ln(2 / (w delta))`` the expectation of one function fixed in advance, whose values
-    are 0 and 1, is outside with probability at most ``w delta``.  Never wider than `kl_interval`.
-
-    Parameters
-    ----------
-    counts : int or array_like of int
-        How many of the losses are 1, from 0 to m.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `counts`.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        In units of loss, in [0, 1], around the means.  Without errors the lower limit is 0 and
-        the upper ``1 - exp(-nats / m)``; with nothing else, in mirror image.  Further from the
-        mean than the exact limits by less than 1e-9 of the distance where nats >= 3.
+    probability ``exp(-nats)``; the upper limit is its mirror image.  `counts`, array_like of int
+    from 0 to m, say how many of the losses are 1.  Without errors the lower limit is 0 and the
+    upper ``1 - exp(-nats / m)``; with nothing else, in mirror image.  Never wider than
+    `kl_interval`, and further from the mean than the exact limits by less than 1e-9 of the distance
+    where nats >= 3.
 
     Notes
     -----
-    The limits of [1]_; computed by a continued fraction and the series of [2]_.
-
-    References
-    ----------
-    .. [1] Clopper, Pearson (1934). The use of confidence or fiducial limits illustrated in the
-       case of the binomial. Biometrika 26.
-    .. [2] Loader (2000). Fast and accurate computation of binomial probabilities.
+    The limits of Clopper and Pearson (1934); computed by a continued fraction and the series of
+    Loader (2000).
 
     Examples
     --------

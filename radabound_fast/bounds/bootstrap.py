@@ -3,7 +3,8 @@
 The 1 - delta quantile c of ``max_f |T_j(f)|`` over the sign vectors j is the bootstrap's critical
 value, T_j(f) the studentised signed sum of model f.  It is never compared with an estimate over its
 standard deviation: where losses are rare that fails.  It becomes a level, ``2 (1 - Phi(c))`` for
-two sides, at which exact limits and exact tests are taken.  Asymptotic.
+two sides, at which exact limits and exact tests are taken.  **Asymptotic**: Chernozhukov,
+Chetverikov and Kato (2013).
 """
 
 from __future__ import annotations
@@ -40,19 +41,8 @@ def critical_value(maxima: Floats, delta: float) -> float:
 def one_sided_level(maxima: Floats, delta: float, n_models: int) -> float:
     """The error that each of n models may have on one side; at least Bonferroni's.
 
-    Parameters
-    ----------
-    maxima : ndarray of float64, shape (n_vectors,)
-        For each sign vector the largest studentised sum among the models.
-    delta : float
-        The error of all statements together.
-    n_models : int
-        How many models they are about.
-
-    Notes
-    -----
-    **Asymptotic**: Chernozhukov, Chetverikov, Kato (2013). Gaussian approximations and multiplier
-    bootstrap for maxima of sums of high-dimensional random vectors. Annals of Statistics 41.
+    `maxima`, shape (n_vectors,), has for each sign vector the largest studentised sum among the
+    models; delta is the error of all statements together.
     """
     from scipy.special import ndtr
 
@@ -62,12 +52,7 @@ def one_sided_level(maxima: Floats, delta: float, n_models: int) -> float:
 def two_sided_level(extremes: Any, delta: float, n_models: int) -> float:
     """The error that each of n models may have, both sides together; at least Bonferroni's.
 
-    Parameters
-    ----------
-    extremes : StudentisedExtremes
-        The largest and smallest studentised sums among the models.
-    delta, n_models : float, int
-        As for `one_sided_level`.
+    `extremes` is a `StudentisedExtremes`, the largest and smallest studentised sums.
     """
     maxima = np.maximum(extremes.highest, -extremes.lowest)
     return 2.0 * one_sided_level(maxima, delta, 2 * n_models)

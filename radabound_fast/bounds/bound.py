@@ -8,11 +8,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._checks import check_bool, check_choice
-from . import guarantees
 from ._limits import at_least, at_most
 from .free import Free
 
 Tail = Callable[[float, int, int], float]
+
+# sentences of several guarantees, whose words are fixed: "fixed in advance" or "adaptive",
+# "one-sided" or "two-sided", "finite-sample" or "asymptotic", "proved" or "heuristic"
+ASSUMED = "Assumed: independent held-out examples of one law, and losses in [0, 1]."
+NEVER_ADAPTIVE = (
+    "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
+    "answers can make returned answers wrong by more than epsilon; DeclaredSearch, GuessAndCheck "
+    "and Ladder stay valid there."
+)
 
 
 class Case(NamedTuple):
@@ -36,6 +44,8 @@ class Bound(ABC):
     proved : bool
         Whether the row's guarantee is proved at the halting time, for queries fixed in
         advance.
+    asymptotic : bool
+        Whether it speaks of the limit of many samples only.
     estimators : tuple of str
         The Monte-Carlo estimates it may be used with; the first is the default.
     sides : tuple of bool
@@ -48,6 +58,7 @@ class Bound(ABC):
     name: str
     source: str
     proved: bool
+    asymptotic = False
     estimators: tuple[str, ...]
     sides: tuple[bool, ...]
     log_tail: Tail | None = None
@@ -72,22 +83,8 @@ class Bound(ABC):
     ) -> bool:
         """Whether a query is answered at this complexity: the test a guard halts by.
 
-        Parameters
-        ----------
-        complexity : float
-            The Monte-Carlo Rademacher average with this query counted, in units of loss.
-        n_samples, n_vectors : int
-            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-        epsilon, delta : float
-            The error tolerated and the probability of failure, both in (0, 1).
-        two_sided : bool, optional
-            One of `sides`; by default the first.
-        largest_mean : float
-            The largest mean loss so far, this query's counted, in [0, 1].
-
-        Returns
-        -------
-        bool
+        Complexity and largest mean are those with this query counted; `two_sided` is one of
+        `sides`, by default the first.
         """
         sided = self._sides(two_sided)
         return self._admits(
@@ -106,8 +103,7 @@ class Bound(ABC):
     ) -> float:
         """The largest complexity that `admits` accepts, to rounding; it accepts the one returned.
 
-        The arguments are those of `admits`.  It is in units of loss, and negative if complexity 0
-        is too large already.
+        Negative if complexity 0 is too large already.
         """
         sided = self._sides(two_sided)
         case = Case(n_samples, n_vectors, epsilon, delta, sided, largest_mean)
@@ -133,24 +129,8 @@ class Bound(ABC):
     ) -> tuple[Any, Any]:
         """Confidence intervals of answers at the row's guarantee: ``mean -+ epsilon`` in [0, 1].
 
-        Parameters
-        ----------
-        free : Free or None
-            The result of `free`, whose intervals are proved for all answers at once, so that both
-            may be quoted.
-        means : float or array_like of float
-            Means that were returned, in [0, 1].
-        queries : int or array_like of int
-            Their places in the sequence; the first is 1.  Broadcast with `means`.
-        epsilon : float
-            The error tolerated.
-        declared : bool
-            Whether the losses were declared 0 or 1: labels, bits, booleans, integers.
-
-        Returns
-        -------
-        lows, highs : float or ndarray of float64
-            In units of loss.
+        `free` is the result of `free`, whose intervals are proved for all answers at once, so that
+        both may be quoted; the other arguments are those of `Free.interval`.
         """
         lows, highs = at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
         if free is None:
@@ -182,7 +162,11 @@ class Bound(ABC):
         case = Case(n_samples, n_vectors, epsilon, delta, two_sided, 0.0)
         words = self._words(case, estimator, free)
         if budget < 0.0 and not (free and free.answers_any):
-            return guarantees.nothing(n_samples, n_vectors, epsilon, delta) + " " + words
+            return (
+                f"No query can be answered: n_samples={n_samples} with n_vectors={n_vectors} is "
+                f"too small for epsilon={epsilon} and delta={delta}; the guard halts at the first "
+                f"query. {words}"
+            )
         return words
 
     def _sides(self, two_sided: bool | None) -> bool:
@@ -206,3 +190,11 @@ class Bound(ABC):
     @abstractmethod
     def _words(self, case: Case, estimator: str, free: Free | None) -> str:
         """The guarantee in words; `guarantee` adds whether the row can answer at all."""
+
+
+def complexity_part(complexity: float, budget: float, *, halted: bool = False) -> str:
+    """The complexity beside its budget: beyond it, only a union bound may still answer."""
+    if complexity <= budget:
+        return f"complexity {complexity:.4g}, within its budget of {budget:.4g}"
+    over = f"complexity {complexity:.4g}, beyond its budget of {max(budget, 0.0):.4g}"
+    return over if halted else f"{over}: only the union bound still answers"

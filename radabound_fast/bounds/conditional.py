@@ -32,23 +32,14 @@ _SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for conditional probabilities, from the numbers of rows.
 
+    `binomial_interval` with the rows of the event for m (Result 21 (a)): limits of P(part | event);
+    0 and 1 for an event without rows.
+
     Parameters
     ----------
     counts, sizes : int or array_like of int
         Rows in a part of the event, and rows in the event.  For recall: the positive rows that
         are predicted positive, and the positive rows.
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.  All three are broadcast.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        Limits of P(part | event), in [0, 1]; 0 and 1 for an event without rows.
-
-    Notes
-    -----
-    `binomial_interval` with the rows of the event for m: Result 21 (a) of
-    docs/explanation/theory.md.
 
     Examples
     --------
@@ -79,22 +70,13 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for the F1 score of the population.
 
+    ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
+    so is both: a rate (Result 21 (b)).
+
     Parameters
     ----------
     true_positives, errors : int or array_like of int
         Rows that are positive and predicted positive, and rows that are only one of the two.
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        In [0, 1].
-
-    Notes
-    -----
-    ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
-    so is both: a rate (Result 21 (b)).
 
     Examples
     --------
@@ -111,32 +93,9 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     """Confidence intervals for the population's area under the ROC curve, given the labels.
 
     The area is the probability that a positive row scores higher than a negative one, and half
-    that of a tie.
-
-    Parameters
-    ----------
-    auc : float or array_like of float
-        Areas under the curve of the sample, in [0, 1].
-    n_negative, n_positive : int
-        Rows of each class; at least 1.
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        In [0, 1], around the areas.
-
-    Notes
-    -----
-    `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an average, over ways to
-    pair rows, of means of so many independent pairs ([1]_; Result 22 of
-    docs/explanation/theory.md).
-
-    References
-    ----------
-    .. [1] Hoeffding (1963). Probability inequalities for sums of bounded random variables.
-       Journal of the American Statistical Association 58.
+    that of a tie; `auc`, array_like in [0, 1], are areas of the sample.  `kl_interval` with
+    ``min(n_negative, n_positive)`` for m: the area is an average, over ways to pair rows, of means
+    of so many independent pairs (Hoeffding 1963; Result 22).
 
     Examples
     --------
@@ -154,23 +113,12 @@ def auc_blocks(n_negative: int, n_positive: int) -> int:
     A block has so many rows of the rarer class and, for each of them, ``floor(n_0 / n_1)`` rows of
     the other of its own, n_1 being the size of the rarer class and n_0 that of the other.  The
     areas under the curve within blocks are independent given the labels, with the population's
-    area for their expectation, so that `betting_interval` of them has limits of that area.
+    area for their expectation, so that `betting_interval` of them has limits of that area
+    (Result 22 (b)).
 
-    Parameters
-    ----------
-    n_negative, n_positive : int
-        Rows of each class; at least 1.
-
-    Returns
-    -------
-    int
-        About ``sqrt(n_1) / 11``: in more rows of one block the noise of both classes averages out,
-        and fewer blocks have wider limits.  0 where classes of less than about 750 rows are nearly
-        as large as each other: there `auc_interval` is narrower.
-
-    Notes
-    -----
-    It depends on the numbers of labels alone.  Result 22 (b) of docs/explanation/theory.md.
+    About ``sqrt(n_1) / 11``: in more rows of one block the noise of both classes averages out, and
+    fewer blocks have wider limits.  0 where classes of less than about 750 rows are nearly as large
+    as each other: there `auc_interval` is narrower.
 
     Examples
     --------
@@ -186,6 +134,9 @@ def auc_blocks(n_negative: int, n_positive: int) -> int:
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the expectation of a weighted mean of independent values in [0, 1].
 
+    Neither limit is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights
+    a of sum 1, but for rounding.
+
     Parameters
     ----------
     mean : float
@@ -195,14 +146,6 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     counts : int or array_like of int, shape (n,)
         How many values have each of these weights.  The balanced accuracy has the weights
         ``1 / counts`` for the classes' counts.
-    nats : float
-        ``ln(1/a)`` for an error of a on each side, at least 0.
-
-    Returns
-    -------
-    tuple of float
-        Limits in [0, 1], around the mean; neither is further from it than Hoeffding's
-        ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1, but for rounding.
 
     Notes
     -----
@@ -210,7 +153,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     over p with ``sum a p`` the expectation b, and that at most
     ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
     mu above 0 give a lower limit of b, by one event; the largest is taken that a search finds.  The
-    upper limit is its mirror image.  (Result 23 of docs/explanation/theory.md.)
+    upper limit is its mirror image (Result 23).
 
     Examples
     --------
@@ -238,24 +181,15 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
 def balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the mean of the classes' rates, as the balanced accuracy is one.
 
+    `weighted_interval`, or the mean of the classes' own limits (`rate_interval`), among which the
+    error is shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in
+    every class, which the sizes and nats decide.  Where one class is rare that is the latter.
+    Given the sizes (Result 23).
+
     Parameters
     ----------
     hits, sizes : array_like of int, shape (n_classes,)
         Rows of each class that are right, and rows of it; at least 1.
-    nats : float
-        ``ln(1/a)`` for an error of a on each side, at least 0.
-
-    Returns
-    -------
-    tuple of float
-        Limits in [0, 1], around the mean of the rates, given the sizes.
-
-    Notes
-    -----
-    `weighted_interval`, or the mean of the classes' own limits (`rate_interval`), among which the
-    error is shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in
-    every class, which the sizes and nats decide.  Where one class is rare that is the latter.
-    (Result 23 of docs/explanation/theory.md.)
 
     Examples
     --------
@@ -326,29 +260,10 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
 def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:
     """Simultaneous confidence band for the ROC curve of one scorer: half-widths of its rates.
 
-    Parameters
-    ----------
-    n_negative, n_positive : int
-        Rows of each class; at least 1.
-    nats : float
-        ``ln(2 / (w delta))``, at least 0, where w is the weight of this scorer in a union bound.
-
-    Returns
-    -------
-    tuple of float
-        The half-widths for the false positive and the true positive rate: with probability at
-        least ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold, also at one that
-        was chosen by these rows.  Not cut at 1.
-
-    Notes
-    -----
-    The inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of [1]_, for each class:
-    Result 26 of docs/explanation/theory.md.
-
-    References
-    ----------
-    .. [1] Massart (1990). The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality.
-       Annals of Probability 18.
+    Those of the false positive and of the true positive rate: with probability at least
+    ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold, also at one that was chosen
+    by these rows.  By the inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of
+    Massart (1990), for each class: Result 26.
 
     Examples
     --------

@@ -21,31 +21,10 @@ def mcdiarmid_excess(
 ) -> float:
     """The excess that Psi - 2 R~ reaches with probability at most ``exp(log_delta)``: McDiarmid.
 
-    The e at which ``exp(-2 m e^2 / (4 + 4 c / l))`` equals that probability.
-
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-    estimator : {"half-range", "plain"}
-        Which Monte-Carlo estimate R~ is.
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Notes
-    -----
-    Reveal the samples, then the signs.  One sample moves Psi by at most 1/m, and likewise
-    twice the average over all signs; one sign moves 2 R~ by at most ``2 sqrt(c) / (l m)``.
-    Lemma 1.2 of [1]_, with ``E Psi <= 2 R``.
-
-    References
-    ----------
-    .. [1] McDiarmid (1989). On the method of bounded differences. Surveys in Combinatorics.
+    The e at which ``exp(-2 m e^2 / (4 + 4 c / l))`` equals that probability: Lemma 1.2 of McDiarmid
+    (1989), with ``E Psi <= 2 R``.  Reveal the samples, then the signs.  One sample moves Psi by at
+    most 1/m, and likewise twice the average over all signs; one sign moves 2 R~ by at most
+    ``2 sqrt(c) / (l m)``.
 
     Examples
     --------
@@ -60,30 +39,10 @@ def mcdiarmid_excess(
 def symmetrised_log_tail(
     excess: float, n_samples: int, n_vectors: int, *, estimator: str = "half-range"
 ) -> float:
-    """Logarithm of a bound on ``P(Psi - 2 R~ >= e)``, by ghost signs: Result 5 of
-    docs/explanation/theory.md.
+    """Logarithm of a bound on ``P(Psi - 2 R~ >= e)``, by ghost signs: Result 5.
 
     ``inf_{x > 0} exp(-x m e) ((1 + exp(x^2 / 2)) / 2)^m exp(x^2 m c / (2 l))``, the exact
-    infimum; to first order ``exp(-m e^2 / (1 + 2 c / l))``.
-
-    Parameters
-    ----------
-    excess : float
-        The e of the formula, in units of loss.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-    estimator : {"half-range", "plain"}
-        Which Monte-Carlo estimate R~ is.
-
-    Returns
-    -------
-    float
-        Natural logarithm of the bound; 0 for an excess at or below 0.
-
-    Notes
-    -----
-    The exponent is convex in lambda.  The logistic weight in its slope lies between 1/2
-    and 1, so that the one root lies between ``e / (1 + c/l)`` and ``e / (1/2 + c/l)``.
+    infimum; to first order ``exp(-m e^2 / (1 + 2 c / l))``.  0 for an excess at or below 0.
     """
     e = check_real(excess=excess)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
@@ -91,6 +50,7 @@ def symmetrised_log_tail(
     if e <= 0.0:
         return 0.0
     e = max(e, 1e-300)  # below, brackets lose their digits, and e^2 underflows anyway
+    # the exponent is convex, and the logistic weight in its slope lies between 1/2 and 1
     x = root_near(
         lambda x: _cumulant_slope(x, ratio) / e - 1.0, e / (1.0 + ratio), e / (0.5 + ratio)
     )
@@ -102,23 +62,7 @@ def symmetrised_excess(
 ) -> float:
     """The excess at which `symmetrised_log_tail` equals ``log_delta``.
 
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-    estimator : {"half-range", "plain"}
-        Which Monte-Carlo estimate R~ is.
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Notes
-    -----
-    With K the cumulant, the excess is the least ``(t/m + K(x)) / x``, reached where
+    With K the cumulant, it is the least ``(t/m + K(x)) / x`` for t = -log_delta, reached where
     ``x K'(x) - K(x) = t/m``; the left side lies between ``(1/4 + c/(2l)) x^2`` and
     ``(3/4 + c/(2l)) x^2``.
 

@@ -19,35 +19,23 @@ def cross_validation_interval(
 ) -> tuple[Any, Any]:
     """Confidence interval for the mean expected loss of the models of a cross-validation.
 
+    It is for the mean over the rows of the expected loss of each row's model, and says nothing
+    about a model that is trained again on all rows.
+
     Parameters
     ----------
     means : float or array_like of float
-        The mean out-of-fold loss over all rows, in [0, 1]: the loss at a row is that of the model
-        that was trained without the row's fold.
-    n_samples : int
-        m rows, which all count alike.
+        The mean out-of-fold loss over all m rows, in [0, 1]: the loss at a row is that of the model
+        that was trained without the row's fold.  All rows count alike.
     n_folds : int
         k, at least 2.  Folds may have any sizes.
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `means`.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        Limits in [0, 1], around the means, of the mean over the rows of the expected loss of each
-        row's model.  They say nothing about a model that is trained again on all rows.
 
     Notes
     -----
-    Result 27 of docs/explanation/theory.md: for every lambda fixed beforehand
+    Result 27: for every lambda fixed beforehand
     ``exp((m/k) (lambda CV - ln(1 - T + T exp(lambda))))`` has an expectation of at most 1, and so
     has its mean over several lambda, of which the first, with a third of the weight, is that of
-    Hoeffding's bound for one fold of m / k rows ([1]_), and the last is 3.
-
-    References
-    ----------
-    .. [1] Blum, Kalai, Langford (1999). Beating the hold-out: bounds for k-fold and progressive
-       cross-validation. COLT.
+    Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999), and the last is 3.
 
     Examples
     --------
@@ -63,12 +51,11 @@ def cross_validation_interval(
         return fold_limits(means, n_rows, nats)
     means, nats = np.broadcast_arrays(means, nats)
     shape, pairs = means.shape, means.ravel() + 1j * nats.ravel()
-    if pairs.size < _MANY:
-        lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)
-        return lows.reshape(shape), highs.reshape(shape)
-    pairs, places = np.unique(pairs, return_inverse=True)
-    limits = np.array(fold_limits(pairs.real, n_rows, pairs.imag))[:, places.ravel()]
-    return limits[0].reshape(shape), limits[1].reshape(shape)
+    places = np.arange(pairs.size)
+    if pairs.size >= _MANY:
+        pairs, places = np.unique(pairs, return_inverse=True)
+    lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)
+    return lows[places].reshape(shape), highs[places].reshape(shape)
 
 
 def weighted_cross_validation_interval(
@@ -76,23 +63,8 @@ def weighted_cross_validation_interval(
 ) -> tuple[Any, Any]:
     """`cross_validation_interval` where rows, or groups of rows, count with different weights.
 
-    Parameters
-    ----------
-    means : float or array_like of float
-        The weighted mean out-of-fold loss, in [0, 1].
-    n_effective : float
-        ``1 / sum(a**2)`` for weights a of sum 1.
-    n_folds, nats
-        As there.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        ``mean -+ sqrt(k nats / (2 n_effective))``, in [0, 1].
-
-    Notes
-    -----
-    Hoeffding's bound for one fold: Result 27 (a) of docs/explanation/theory.md.
+    ``mean -+ sqrt(k nats / (2 n_effective))`` by Hoeffding's bound for one fold, with
+    ``1 / sum(a**2)`` for n_effective and weights a of sum 1: Result 27 (a).
 
     Examples
     --------

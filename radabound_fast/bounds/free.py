@@ -9,11 +9,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import check_count, check_n_samples, check_probability
 from ._arguments import check_fractions
 from ._limits import at_most
 from .binomial import binomial_free, binomial_interval, binomial_queries
+from .conditional import weighted_interval
 from .kl import kl_free, kl_interval
 from .union import MOST_QUERIES, dyadic_code
 
@@ -44,20 +46,11 @@ class Stage(NamedTuple):
 class Free:
     """The union bound over the queries of a sequence fixed in advance, in two halves.
 
-    Half of delta is shared alike among the first `n_flat` queries, the other half by the dyadic
-    weights (`dyadic_code`).  At query k either half has an interval that fails with its share
-    of delta: `binomial_interval` for losses declared 0 or 1, `kl_interval` for others.  All of
-    them hold at once with probability 1 - delta, so that a query may be answered as soon as one
-    of its two lies within epsilon of its mean, and both may be quoted.
-
-    Attributes
-    ----------
-    n_samples : int
-        m held-out samples.
-    epsilon, delta : float
-        The error tolerated, and the probability that any interval fails.
-    n_flat : int
-        The queries that share half of delta alike; 0 for none.
+    Half of delta is shared alike among the first `n_flat` queries, an int of at least 0, the other
+    half by the dyadic weights (`dyadic_code`).  At query k either half has an interval that fails
+    with its share of delta: `binomial_interval` for losses declared 0 or 1, `kl_interval` for
+    others.  All of them hold at once with probability 1 - delta, so that a query may be answered as
+    soon as one of its two lies within epsilon of its mean, and both may be quoted.
     """
 
     n_samples: int
@@ -88,17 +81,7 @@ class Free:
         return code + math.log(4.0 / self.delta)
 
     def stage(self, n_queries: int) -> Stage:
-        """The means that pass after so many answers.
-
-        Parameters
-        ----------
-        n_queries : int
-            At least 0.
-
-        Returns
-        -------
-        Stage
-        """
+        """The means that pass after so many answers, at least 0."""
         k = check_count(n_queries=n_queries + 1)
         end = self.last_alike(k)
         low_count, low_mean = _free(self.n_samples, self.epsilon, self.nats(k))
@@ -118,14 +101,9 @@ class Free:
         means : float or array_like of float
             Mean losses, in [0, 1]; multiples of 1/m if declared 0 or 1.
         queries : int or array_like of int
-            Their places k in the sequence; the first is 1.  Broadcast with `means`.
+            Their places k in the sequence; the first is 1.
         declared : bool
             Whether the losses are declared 0 or 1.
-
-        Returns
-        -------
-        lows, highs : float or ndarray of float64
-            In units of loss, in [0, 1].
         """
         means = check_fractions(means=means)
         if not declared:
@@ -148,24 +126,45 @@ class Free:
         return min(n_queries, MOST_QUERIES)
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedFree(Free):
+    """`Free` for weighted means: what passes is by Hoeffding, intervals are those of Result 23."""
+
+    weights: NDArray[Any]  # of the groups, in any unit
+    counts: NDArray[Any]  # how many groups have each
+    squares: float  # S, the sum of the squares of the weights of sum 1
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries answered whatever their means."""
+        return self.end_of(lambda stage: stage.low_mean >= 0.0)
+
+    def stage(self, n_queries: int) -> Stage:
+        """The means that pass after so many answers: all of them, or none any more."""
+        k = check_count(n_queries=n_queries + 1)
+        if math.sqrt(0.5 * self.squares * self.nats(k)) > self.epsilon:
+            return Stage(NO_END, -1, -1.0)
+        return Stage(self.last_alike(k), -1, 0.5)
+
+    def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
+        """Simultaneous confidence intervals of weighted means; `declared` makes no difference."""
+        means, nats = check_fractions(means=means), self.nats(queries)
+        if isinstance(means, float) and isinstance(nats, float):
+            return weighted_interval(means, self.weights, self.counts, nats)
+        means, nats = np.broadcast_arrays(means, nats)
+        pairs = zip(means.ravel().tolist(), nats.ravel().tolist(), strict=True)
+        limits = [weighted_interval(mean, self.weights, self.counts, each) for mean, each in pairs]
+        lows, highs = np.array(limits, np.float64).reshape(-1, 2).T
+        return lows.reshape(means.shape), highs.reshape(means.shape)
+
+
 def union_free(
     n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
 ) -> Free:
     """The union bound's answers within epsilon, two-sided, for queries fixed in advance.
 
-    Parameters
-    ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
-    max_queries : int, optional
-        How many queries share the flat half.  By default the most that it affords whatever
-        their means where losses are declared 0 or 1, `binomial_queries` at half of delta.
-
-    Returns
-    -------
-    Free
+    `max_queries` is how many queries share the flat half.  By default the most that it affords
+    whatever their means where losses are declared 0 or 1, `binomial_queries` at half of delta.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a claim costs that is made after others were decided in view of the same rows."""
+"""What claims cost that are made after others were decided in view of the same rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import bisect
 import math
 from collections.abc import Sequence
 
-from .._checks import check_count, check_fraction, check_integer, check_n_samples, check_real
+from .._checks import (
+    check_count,
+    check_delta,
+    check_fraction,
+    check_integer,
+    check_n_samples,
+    check_real,
+)
 from ._arguments import check_not_negative
 from .paired import paired_interval
 
@@ -16,12 +23,12 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
     If every claim is made at ``ln(1/delta)`` and so many nats more, one-sided, then with
     probability at least 1 - delta no claim is ever wrong, however each candidate was chosen in the
-    light of the verdicts before it (Result 30 of docs/explanation/theory.md).
+    light of the verdicts before it (Result 30).
 
     Parameters
     ----------
     counts : sequence of int
-        How often each of the possible verdicts was told: (passes, failures), or three numbers.
+        How often each of the k possible verdicts was told: (passes, failures), or three numbers.
     n_candidates : int, optional
         H, how many candidates were declared beforehand; by default there is no end.
 
@@ -29,12 +36,7 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     -------
     float
         ``ln(1/u) + ln(1/w)``: u is 1/H, or ``1/(t(t+1))`` for candidate t without H; and
-        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!`` with k possible verdicts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No counts, or more candidates than were declared.
+        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``.
 
     Notes
     -----
@@ -68,15 +70,10 @@ def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: flo
 
     Parameters
     ----------
-    n_samples : int
-        m independent samples.
     disagreement : float
-        The share of samples on which the losses of the two models differ, in [0, 1]; losses are
-        0 or 1.
-    nats : float
-        The limit is wrong with probability at most exp(-nats); at least 0.
+        The share of samples on which the losses of the two models, 0 or 1, differ; in [0, 1].
     margin : float, default 0.0
-        The gain that the limit is to exceed.
+        The gain that the limit, by `paired_interval`, is to exceed.
 
     Returns
     -------
@@ -97,3 +94,56 @@ def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: flo
 
     n_plus = bisect.bisect_left(range(n_differ + 1), True, key=passes)
     return math.inf if n_plus > n_differ else (2 * n_plus - n_differ) / m
+
+
+def confirmation_nats(
+    n_finalists: int,
+    delta: float,
+    *,
+    batch: int = 1,
+    n_batches: int | None = 1,
+    log_outcomes: float = 0.0,
+    n_families: int = 1,
+) -> float:
+    """Nats at which the limits of a batch of finalists hold, with those of all other batches.
+
+    Finalists are models fixed before the confirmation rows were seen, but for what earlier batches
+    were told of them.  With probability at least ``1 - delta`` all intervals of all batches hold,
+    if those of each are taken at these nats.
+
+    Parameters
+    ----------
+    n_finalists : int
+        Finalists of this batch, or claims about them.
+    batch : int, default 1
+        Its place among the batches, from 1.
+    n_batches : int or None, default 1
+        How many batches were declared, each of which has ``delta / n_batches``; None: any number,
+        and batch t has ``delta / (t (t + 1))``.
+    log_outcomes : float, default 0
+        ``ln M`` summed over earlier batches: each was told one of at most M possible outcomes.
+    n_families : int, default 1
+        Kinds of claims that share delta equally: values, gains over a baseline, gains of pairs.
+
+    Returns
+    -------
+    float
+        ``ln(2 n_families n_finalists / (u delta)) + log_outcomes``, u the share of the batch:
+        Result 31, a union bound over the tree of what may be told.
+
+    Examples
+    --------
+    >>> round(confirmation_nats(10, 0.1), 4)
+    5.2983
+    """
+    check_delta(delta)
+    n_finalists = check_count(n_finalists=n_finalists)
+    batch, n_families = check_count(batch=batch), check_count(n_families=n_families)
+    if n_batches is None:
+        share = batch * (batch + 1)
+    else:
+        share = check_count(n_batches=n_batches)
+        if batch > share:
+            raise ValueError(f"batch must be at most n_batches = {share}, got {batch}")
+    price = math.log(2 / delta) + math.log(n_families) + math.log(share) + math.log(n_finalists)
+    return price + check_not_negative(log_outcomes=log_outcomes)

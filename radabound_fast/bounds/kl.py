@@ -21,23 +21,8 @@ from ._roots import bisect, root
 def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals ``[kl-(mean, nats / m), kl+(mean, nats / m)]`` for many means.
 
-    With ``nats = ln(2 / (w delta))`` the expectation of one function fixed in advance, with
-    values in [0, 1], is outside with probability at most ``w delta``.
-
-    Parameters
-    ----------
-    means : float or array_like of float
-        Mean losses, in [0, 1].
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `means`.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        In units of loss, in [0, 1], around the means; but for rounding no further from them than
-        Hoeffding's ``sqrt(nats / (2 m))``.
+    `means`, array_like in [0, 1], are of losses in [0, 1].  But for rounding no limit is further
+    from its mean than Hoeffding's ``sqrt(nats / (2 m))``.
 
     Examples
     --------
@@ -57,25 +42,16 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     """How far a mean may lie from an answer so that its whole interval is within epsilon of it.
 
     The largest tau such that every mean in [0, 1] within tau of the answer v has its whole
-    interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``.
+    interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``; in [0, 1], or -1
+    where even a mean equal to the answer will not do.  Both limits grow with the mean, so only the
+    two outermost means need to be tried.
 
     Parameters
     ----------
     answer : float
-        The v of the formula: a guess, or an answer, which may lie outside [0, 1].
+        v: a guess, or an answer, which may lie outside [0, 1].
     budget : float
-        The b of the formula, at least 0, in nats a sample.
-    epsilon : float
-        The error tolerated, in (0, 1).
-
-    Returns
-    -------
-    float
-        In [0, 1], or -1 where even a mean equal to the answer will not do.
-
-    Notes
-    -----
-    Both limits grow with the mean, so only the two outermost means need to be tried.
+        b, at least 0, in nats a sample.
 
     Examples
     --------

@@ -20,39 +20,25 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     """Exact confidence intervals for differences of two error rates, from paired comparisons.
 
     The difference d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: where only the
-    first of two models errs, where only the second does, and where both or neither do.  For one
-    function d fixed in advance, each limit is on the wrong side of its expectation with
-    probability at most ``exp(-nats)``, at any m.
+    first of two models errs, where only the second does, and where both or neither do.  The limits
+    are in [-1, 1], around the means of d.
 
     Parameters
     ----------
     n_plus, n_minus : int or array_like of int
         Samples with d = 1 and d = -1; at least 0, together at most m.
-    n_samples : int
-        m independent samples (1 to 2^40).
     nats : float or array_like of float
-        ``ln(1/a)`` for an error of a on each side, at least 0; below ln 4 it counts as ln 4.  All
-        three are broadcast.
-
-    Returns
-    -------
-    lows, highs : float or ndarray of float64
-        In [-1, 1], around the means of d.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is none of these.
+        Below ln 4 it counts as ln 4.
 
     Notes
     -----
     Points ``(n_plus, n_minus)`` are put in order by the largest gain that the best bet in
-    hindsight refutes, which is the limit of the empirical likelihood [1]_.  The lower limit is
-    the least D at which a point as large as the one observed has a probability of more than
-    ``exp(-nats)``, the largest limit that this order allows [2]_, whatever the unknown share of
-    disagreement within limits that take 1/128 of the error [3]_.  The upper limit is the lower
-    one of -d.  Above 300 nats the two counts have limits of their own, each at half the error.
-    Result 25 of docs/explanation/theory.md, with the proofs.
+    hindsight refutes, which is the limit of the empirical likelihood (Owen 1988).  The lower limit
+    is the least D at which a point as large as the one observed has a probability of more than
+    ``exp(-nats)``, the largest limit that this order allows (Buehler 1957), whatever the unknown
+    share of disagreement within limits that take 1/128 of the error (Berger, Boos 1994).  The upper
+    limit is the lower one of -d.  Above 300 nats the two counts have limits of their own, each at
+    half the error.  Result 25.
 
     More samples in favour of a model never lower its limits, as far as these are computed: to
     1 % of the nats.  More nats may narrow an interval by some per cent where few samples differ,
@@ -60,15 +46,6 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
 
     A limit takes time in proportion to the square root of the number of samples that differ;
     arrays with few different counts and nats take that of the different ones.
-
-    References
-    ----------
-    .. [1] Owen (1988). Empirical likelihood ratio confidence intervals for a single functional.
-       Biometrika 75.
-    .. [2] Buehler (1957). Confidence intervals for the product of two binomial parameters.
-       Journal of the American Statistical Association 52.
-    .. [3] Berger, Boos (1994). P values maximized over a confidence set for the nuisance
-       parameter. Journal of the American Statistical Association 89.
 
     Examples
     --------

@@ -1,22 +1,17 @@
-"""The paper's tail bounds: Theorems 2, 4 and 6 of [1]_; Theorem 3 is in split.py.
+"""The paper's tail bounds: Theorems 2, 4 and 6 of De Stefani and Upfal (2019).  3 is in split.py.
 
 Each theorem bounds the probability that a quantity exceeds its Monte-Carlo estimate by an
-excess e, in units of loss: ``epsilon - 2 R~`` in the halting rule.  A ``log_tail`` of e, m and l is
-the natural logarithm of the bound, which never underflows; an ``excess`` is its inverse, the e, not
-clipped at 1, at which the bound equals a given probability (nobody needs that of Theorem 2).  The
-bound is the formula as printed for a positive excess, never clipped (the split of Theorem 3 may
-exceed log 1), and log 1 = 0 at or below 0, where nothing is claimed (Theorem 6: log 1/2, its value
-at 0).  `BOUNDS` has them by name.
+excess e: ``epsilon - 2 R~`` in the halting rule.  A ``log_tail`` of e, m and l is the natural
+logarithm of the bound, which never underflows; an ``excess`` is its inverse, the e at which the
+bound equals a given probability (nobody needs that of Theorem 2).  The bound is the formula as
+printed for a positive excess, never clipped (the split of Theorem 3 may exceed log 1), and
+log 1 = 0 at or below 0, where nothing is claimed (Theorem 6: log 1/2, its value at 0).  `BOUNDS`
+has them by name.
 
 ``docs/explanation/theory.md`` says which of these theorems are proved; in short, Theorem 2 is false
 as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a class fixed in
 advance, no violation is known but the printed proofs have a gap; for few sign vectors they
 follow from the symmetrised bound.
-
-References
-----------
-.. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
-   and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
 """
 
 from __future__ import annotations
@@ -28,32 +23,14 @@ from ._arguments import check_log_delta
 
 
 def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 2 of [1]_: how far the Rademacher average may lie above its estimate.
+    """Theorem 2 of the paper: how far the Rademacher average may lie above its estimate.
 
-    ``P(R - R~ > e) <= exp(-6 m l e^2 / (15 + 8 l e))``, as printed.
+    ``P(R - R~ > e) <= exp(-6 m l e^2 / (15 + 8 l e))``, as printed; the natural logarithm of that,
+    0 for an excess at or below 0.
 
-    Parameters
-    ----------
-    excess : float
-        The e of the theorem, in units of loss.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        Natural logarithm of the bound; 0 for an excess at or below 0.
-
-    Notes
-    -----
     False as stated: the sample's part of the variance does not shrink with l
     (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in
     ``4 l e``; the printed 8 is conservative, and used here.
-
-    References
-    ----------
-    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
-       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
 
     Examples
     --------

@@ -67,24 +67,27 @@ class _Shares:
     def estimate(self, u: float) -> float:
         return self.k * u * u / (30.0 + self.d * u)
 
-    def log_sum(self, u: float) -> float:
-        x, y = self.sampling * (1.0 - u) ** 2, self.estimate(u)
-        return -min(x, y) + math.log1p(math.exp(-abs(x - y)))
+    def slope(self, u: float) -> float:
+        """G'(u)."""
+        v = 30.0 + self.d * u
+        return self.k * (60.0 + self.d * u) * u / (v * v)
 
     def cubic(self, u: float) -> float:
         """p(u) such that G' = k p / (30 + d u)^3 and G'' / G' = 1800 / p."""
         return (30.0 + self.d * u) * (60.0 + self.d * u) * u
 
+    def log_sum(self, u: float) -> float:
+        x, y = self.sampling * (1.0 - u) ** 2, self.estimate(u)
+        return -min(x, y) + math.log1p(math.exp(-abs(x - y)))
+
     def log_ratio(self, u: float) -> float:
         """Logarithm of the rise of the first term over the fall of the second, both as u grows."""
-        x, v = 1.0 - u, 30.0 + self.d * u
-        slope = self.k * (60.0 + self.d * u) * u / (v * v)
-        return math.log(2.0 * self.sampling * x / slope) - self.sampling * x * x + self.estimate(u)
+        s, x = self.sampling, 1.0 - u
+        return math.log(2.0 * s * x / self.slope(u)) - s * x * x + self.estimate(u)
 
     def log_ratio_slope(self, u: float) -> float:
-        x, v = 1.0 - u, 30.0 + self.d * u
-        slope = self.k * (60.0 + self.d * u) * u / (v * v)
-        return 2.0 * self.sampling * x - 1.0 / x + slope - 1800.0 / self.cubic(u)
+        x = 1.0 - u
+        return 2.0 * self.sampling * x - 1.0 / x + self.slope(u) - 1800.0 / self.cubic(u)
 
     def log_ratio_bend(self, u: float) -> float:
         x, v, p = 1.0 - u, 30.0 + self.d * u, self.cubic(u)

@@ -20,25 +20,10 @@ MOST_QUERIES = 2**62
 def union_half_width(
     query: int, n_samples: int, delta: float, *, max_queries: int | None = None
 ) -> float:
-    """Simultaneous half-width of the k-th query, for all k at once.
+    """Simultaneous half-width of the k-th query, for all k at once; the first query is 1.
 
-    ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided.
-
-    Parameters
-    ----------
-    query : int
-        The k of the formula; the first query is 1.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    delta : float
-        Probability that any query fails, in (0, 1).
-    max_queries : int, optional
-        Weights 1/max_queries for as many queries; by default 1/(k (k+1)) without end.
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
+    ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided, with weights 1/max_queries for as
+    many queries; by default 1/(k (k+1)) without end.
     """
     m = check_n_samples(n_samples)
     k, delta = check_count(query=query), check_probability(delta=delta)
@@ -52,24 +37,10 @@ def union_half_width(
 
 
 def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = True) -> int:
-    """Number of queries that are within epsilon by Hoeffding and the union bound.
+    """Number of queries that are within epsilon by Hoeffding and the union bound, at most 2^62.
 
-    ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; with weights 1/(k (k+1)), the
+    ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; else, with weights 1/(k (k+1)), the
     largest k for which ``k (k+1)`` is at most that.
-
-    Parameters
-    ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
-    flat : bool
-        Flat weights, or 1/(k (k+1)).
-
-    Returns
-    -------
-    int
-        At least 0, at most 2^62.
 
     Examples
     --------
@@ -89,17 +60,8 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
 def dyadic_code(queries: Any) -> Any:
     """``ln(1/w_k)`` of the weights ``w_k = 1 / (2^j (j+1) (j+2))``, where ``2^j <= k < 2^(j+1)``.
 
-    Constant over each power of two, so that what passes changes log2 k times; they sum to 1.
-
-    Parameters
-    ----------
-    queries : int or array_like of int
-        The k of the formula; the first query is 1.
-
-    Returns
-    -------
-    float or ndarray of float64
-        In nats.
+    `queries` is k, an int or array_like of int; the first query is 1.  Constant over each power of
+    two, so that what passes changes log2 k times; the weights sum to 1.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 section5      Figures 1 to 6: the greedy search of Section V, in greedy
 sample_sizes  Section VI: samples that Thresholdout and the guards need
 attack        the weighted vote against every guard
-climb, real   searches on real data (data, searches) against every guard
-runner        cells that are run once; results, figures: what is made of them
+real          searches on real data (data, searches) against every guard
+runner        cells that are run once, and their rows; figures: what is drawn of them
 reproduce     all of it
 """

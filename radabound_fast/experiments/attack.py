@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.experiments.results import Row, any_off, column, grouped, share
-from radabound_fast.experiments.runner import Task
-from radabound_fast.experiments.thresholdout import Thresholdout, ThresholdoutAnswers
+from radabound_fast.experiments.runner import Row, Task, any_off, column, grouped, share
+from radabound_fast.experiments.searches import DELTA, N_SAMPLES, N_VECTORS, thresholdout
+from radabound_fast.experiments.thresholdout import ThresholdoutAnswers
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.guards.guess_and_check import GuessAndCheck
@@ -28,9 +28,6 @@ from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.rows.packing import pack_losses
 
-N_SAMPLES = 4000
-N_VECTORS = 32
-DELTA = 0.1
 EPSILONS = (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
 N_CLASSIFIERS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 
@@ -75,24 +72,21 @@ def attack(repeat: int) -> list[Row]:
     """One set of classifiers against everything: a row for each mechanism, epsilon and k."""
     rng = np.random.default_rng([repeat, 40])
     classifiers = Classifiers(rng)
-    seed = int(rng.integers(2**63))
-    rows: list[Row] = []
-    for mechanism, epsilon, runs in _against(classifiers, seed):
-        for k, run in zip(N_CLASSIFIERS, runs, strict=True):
-            rows.append(
-                {
-                    "mechanism": mechanism,
-                    "epsilon": epsilon,
-                    "k": k,
-                    "repeat": repeat,
-                    "answered": len(run.answers),
-                    "vote_answered": int(len(run.answers) == k + 1),
-                    "half_width": round(run.half_width, 5),
-                    "off": int(any_off(run.answers, 0.5, epsilon)),
-                    "broken": int(any_off(run.answers, 0.5, run.half_width)),
-                }
-            )
-    return rows
+    return [
+        {
+            "mechanism": mechanism,
+            "epsilon": epsilon,
+            "k": k,
+            "repeat": repeat,
+            "answered": len(run.answers),
+            "vote_answered": int(len(run.answers) == k + 1),
+            "half_width": round(run.half_width, 5),
+            "off": int(any_off(run.answers, 0.5, epsilon)),
+            "broken": int(any_off(run.answers, 0.5, run.half_width)),
+        }
+        for mechanism, epsilon, runs in _against(classifiers, int(rng.integers(2**63)))
+        for k, run in zip(N_CLASSIFIERS, runs, strict=True)
+    ]
 
 
 def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, list[Run]]]:
@@ -113,16 +107,8 @@ def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, 
             yield f"guess and check, guesses {name}", epsilon, runs
         runs = _for_each_k(partial(_with_attackers_guesses, classifiers, check))
         yield "guess and check, attacker's guesses", epsilon, runs
-        # practical, not the theorem's, which asks for millions of samples
-        thresholdout = partial(
-            Thresholdout,
-            N_SAMPLES,
-            threshold=0.8 * epsilon,
-            noise=0.1 * epsilon,
-            budget=400,
-            seed=seed,
-        )
-        runs = _for_each_k(partial(_with_guesses, classifiers, thresholdout, training))
+        practical = partial(thresholdout, epsilon, seed)
+        runs = _for_each_k(partial(_with_guesses, classifiers, practical, training))
         yield "Thresholdout", epsilon, runs
     runs = _for_each_k(partial(_with_ladder, classifiers))
     for epsilon in EPSILONS:  # which a Ladder does not know
@@ -136,10 +122,8 @@ def _for_each_k(attack_of: Callable[[int], Run]) -> list[Run]:
     """
     runs: list[Run] = []
     for k in reversed(N_CLASSIFIERS):
-        if runs and len(runs[-1].answers) < k:
-            runs.append(runs[-1])
-        else:
-            runs.append(attack_of(k))
+        is_halted = runs and len(runs[-1].answers) < k
+        runs.append(runs[-1] if is_halted else attack_of(k))
     return runs[::-1]
 
 

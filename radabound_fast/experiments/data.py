@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import distribution
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,12 @@ class Table(NamedTuple):
         return Table(self.features[rows], self.positive[rows])
 
 
-def split(table: Table, rng: np.random.Generator) -> tuple[Table, Table, Table]:
+Rows = TypeVar("Rows", Table, demo.Flights)
+
+
+def split(table: Rows, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
     """Random rows to fit on, to choose by, and to learn the truth from."""
-    order = rng.permutation(len(table.positive))[: N_TRAIN + N_HOLDOUT + N_FRESH]
+    order = rng.permutation(len(table.features))[: N_TRAIN + N_HOLDOUT + N_FRESH]
     training, holdout, fresh = np.split(order, [N_TRAIN, N_TRAIN + N_HOLDOUT])
     return table.take(training), table.take(holdout), table.take(fresh)
 
@@ -50,13 +53,8 @@ def split(table: Table, rng: np.random.Generator) -> tuple[Table, Table, Table]:
 @cache
 def all_flights() -> demo.Flights:
     """The demo's flights, those of its three parts together."""
-    split = demo.load_split()
-    parts = (split.train, split.holdout, split.fresh)
-    return demo.Flights(
-        np.concatenate([part.features for part in parts]),
-        np.concatenate([part.route for part in parts]),
-        np.concatenate([part.late for part in parts]),
-    )
+    columns: Any = zip(*demo.load_split()[:3], strict=True)
+    return demo.Flights(*map(np.concatenate, columns))
 
 
 def flights() -> Table:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._extras import needs
-from radabound_fast.experiments import attack, greedy, sample_sizes, section5
-from radabound_fast.experiments.results import Row, column, grouped
+from radabound_fast.experiments import attack, greedy, sample_sizes, searches, section5
+from radabound_fast.experiments.runner import Row, column, grouped
 
 with needs("reproduce"):
     from matplotlib.figure import Figure
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAND = "#dcefd8"  # green, as in the paper
+# so that curves that coincide are all seen, the widest is drawn first; others are 2 points wide
+WIDTHS = {"fixed-sequence": 7.5, "mclt": 5.5, "bernstein": 3.5, "bernstein-split": 1.6}
 GREEN, LIGHT_GREEN, PALE_GREEN = "#1d7d46", "#57b27c", "#9bd4b1"
 ORANGE, PURPLE, GREY = "#e08a1e", "#7b4fa3", "#8a8a8a"
 SHADES = {
@@ -157,38 +159,27 @@ def attack_figure(lines: Sequence[Row]) -> Figure:
     figure, grid = _figure(
         (12, 8),
         "The vote of k random classifiers, weighted by what was reported",
-        f"m = {attack.N_SAMPLES:,}, delta = {attack.DELTA:g}, {lines[0]['repeats']} runs. Share of "
-        "runs in which a returned answer was off by more than\nepsilon. A curve falls where the "
-        "holdout is spent before the vote is asked. Where curves coincide, the wider ones show.",
+        f"m = {searches.N_SAMPLES:,}, delta = {searches.DELTA:g}, {lines[0]['repeats']} runs. "
+        "Share of runs in which a returned answer was off by more than\nepsilon. A curve falls "
+        "where the holdout is spent before the vote is asked. Where curves coincide, the wider "
+        "ones show.",
         *(2, 3),
         bottom=0.17,
     )
     panels = dict(zip(attack.EPSILONS, grid.flat, strict=True))
     for tolerated, axes in panels.items():
-        axes.axhline(attack.DELTA, color=INK, linewidth=1.2, linestyle=DASHED)
+        axes.axhline(searches.DELTA, color=INK, linewidth=1.2, linestyle=DASHED)
         axes.set_title(f"epsilon = {tolerated:g}", loc="left", fontsize=11, color=INK)
         axes.set_ylim(-0.04, 1.06)
         axes.set_xlabel("k (log scale)", color=INK, labelpad=1)
         _log(axes.xaxis)
-    curves = grouped(lines, "mechanism", "epsilon").items()
-    for (mechanism, epsilon), runs in sorted(curves, key=_narrowness):
-        panels[float(epsilon)].plot(
-            column(runs, "k"),
-            column(runs, "off"),
-            color=SHADES[str(mechanism)],
-            label=str(mechanism),
-            linewidth=_WIDTHS.get(str(mechanism), 2),
-        )
+    groups: dict[Any, list[Row]] = grouped(lines, "mechanism", "epsilon")
+    curves = [(*key, runs) for key, runs in groups.items()]
+    for mechanism, epsilon, runs in sorted(curves, key=lambda curve: -WIDTHS.get(curve[0], 2)):
+        style = {"color": SHADES[mechanism], "linewidth": WIDTHS.get(mechanism, 2)}
+        panels[epsilon].plot(column(runs, "k"), column(runs, "off"), label=mechanism, **style)
     _legend(figure, grid.flat[0], n_columns=4)
     return figure
-
-
-def _narrowness(curve: tuple[tuple[Any, ...], Any]) -> float:
-    return -_WIDTHS.get(curve[0][0], 2)
-
-
-# so that curves that coincide are all seen, the widest is drawn first
-_WIDTHS = {"fixed-sequence": 7.5, "mclt": 5.5, "bernstein": 3.5, "bernstein-split": 1.6}
 
 
 def searches_figure(rows: Sequence[Row], title: str) -> Figure:
@@ -233,7 +224,7 @@ def _draw_gaps(axes: Axes, rows: Sequence[Row], *, labelled: bool) -> None:
             transform=axes.get_yaxis_transform(),
             va="center",
             fontsize=8,
-            color=RED if off > attack.DELTA * len(runs) else INK,
+            color=RED if off > searches.DELTA * len(runs) else INK,
         )
     axes.set_yticks(
         range(len(mechanisms)), [str(name) if labelled else "" for (name,) in mechanisms]

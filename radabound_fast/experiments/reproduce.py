@@ -5,22 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radabound_fast._checks import check_choice, check_count
 from radabound_fast._extras import check_installed
-from radabound_fast.experiments import (
-    attack,
-    climb,
-    figures,
-    real,
-    sample_sizes,
-    searches,
-    section5,
-)
-from radabound_fast.experiments.results import Row
-from radabound_fast.experiments.runner import Task, run, write_csv
+from radabound_fast.experiments import attack, figures, real, sample_sizes, searches, section5
+from radabound_fast.experiments.runner import Row, Task, run, write_csv
 from radabound_fast.files.output import write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FIGURES = {f"figure-{number}": number for number in section5.FIGURES}
 PARTS = (*FIGURES, "table-vi", "attack", "real")
@@ -51,47 +45,40 @@ def main(
         check_installed("reproduce", "causaldata")
     folder = Path(os.fsdecode(output))
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = [FIGURES[part] for part in parts if part in FIGURES]
-    tasks: list[Task] = section5.tasks(numbers, repeats)
+    tasks: list[Task] = section5.tasks(
+        [FIGURES[part] for part in parts if part in FIGURES], repeats
+    )
     if "attack" in parts:
-        tasks += attack.tasks(repeats) + climb.tasks()
+        tasks += attack.tasks(repeats) + real.climbs()
     if "real" in parts:
         tasks += real.tasks()
     rows = run(tasks, folder, n_jobs=n_jobs, quiet=quiet)
+
+    def write(name: str, lines: Sequence[Row], figure: Figure) -> None:
+        write_csv(folder / f"{name}.csv", lines)
+        write_figure(folder / f"{name}.png", figure)
+
     for part in parts:
         if part in FIGURES:
-            _write_figure(folder, FIGURES[part], rows)
+            number = FIGURES[part]
+            lines = section5.summary(number, rows[section5.experiment(number)])
+            # the first search is shown, whatever it looks like
+            search = section5.one_search(number, repeat=0)
+            write(part, lines, figures.section5_figure(number, *search, lines))
         elif part == "table-vi":
-            write_csv(folder / "table-vi.csv", sample_sizes.table())
-            write_figure(folder / "table-vi.png", figures.sample_size_figure())
-        elif part == "attack":
-            _write_attack(folder, rows)
+            write(part, sample_sizes.table(), figures.sample_size_figure())
         else:
-            _write_searches(
-                *(folder / "real", rows["real"]),
-                "Searches for the best vote of 60 trees, 1,000 candidates each",
-            )
+            if part == "attack":
+                lines = attack.summary(rows[part])
+                write(part, lines, figures.attack_figure(lines))
+            name, title = _SEARCHES[part]
+            write(name, searches.summary(rows[name]), figures.searches_figure(rows[name], title))
 
 
-def _write_figure(folder: Path, number: int, rows: dict[str, list[Row]]) -> None:
-    lines = section5.summary(number, rows[section5.experiment(number)])
-    write_csv(folder / f"figure-{number}.csv", lines)
-    # the first search is shown, whatever it looks like
-    search, seed = section5.one_search(number, repeat=0)
-    figure = figures.section5_figure(number, search, seed, lines)
-    write_figure(folder / f"figure-{number}.png", figure)
-
-
-def _write_attack(folder: Path, rows: dict[str, list[Row]]) -> None:
-    lines = attack.summary(rows["attack"])
-    write_csv(folder / "attack.csv", lines)
-    write_figure(folder / "attack.png", figures.attack_figure(lines))
-    _write_searches(
-        *(folder / "climb", rows["climb"]),
+_SEARCHES = {
+    "attack": (
+        "climb",
         "Hill-climbs on the decision thresholds of one tree, 2,500 candidates each",
-    )
-
-
-def _write_searches(path: Path, rows: list[Row], title: str) -> None:
-    write_csv(path.with_suffix(".csv"), searches.summary(rows))
-    write_figure(path.with_suffix(".png"), figures.searches_figure(rows, title))
+    ),
+    "real": ("real", "Searches for the best vote of 60 trees, 1,000 candidates each"),
+}

@@ -1,19 +1,27 @@
-"""Cells of an experiment: run once, stored as CSV, and skipped when the command is run again."""
+"""Cells of an experiment, run once and stored as CSV; their rows, and how they become lines."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from radabound_fast._extras import needs
-from radabound_fast.experiments.results import Row, Value
 from radabound_fast.files.output import whole_file
 from radabound_fast.files.progress import progress
 
 with needs("reproduce"):
     from joblib import Parallel, delayed
+
+Value = str | int | float
+Row = dict[str, Value]
+
+# means are multiples of 1/m and may lie at epsilon exactly, but for rounding
+_ROUNDING = 1e-12
 
 
 class Task(NamedTuple):
@@ -73,3 +81,32 @@ def _value(text: str) -> Value:
         except ValueError:
             continue
     return text
+
+
+def any_off(answers: ArrayLike, truths: ArrayLike, epsilon: float) -> bool:
+    """Whether an answer is further than epsilon from its truth."""
+    distances = np.abs(np.subtract(answers, truths))
+    return bool(np.any(distances > epsilon + _ROUNDING))
+
+
+def share(flags: Sequence[float]) -> Row:
+    """Share of runs that are off, with its 95 % interval (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    test = binomtest(int(sum(flags)), len(flags))
+    interval = test.proportion_ci(0.95)
+    numbers = {"off": test.statistic, "off_low": interval.low, "off_high": interval.high}
+    return {name: round(float(number), 4) for name, number in numbers.items()}
+
+
+def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Value, ...], list[Row]]:
+    """Rows by the values of some columns, in the order of their first appearance."""
+    groups: dict[tuple[Value, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def column(rows: Iterable[Row], name: str) -> list[float]:
+    """The numbers of one column."""
+    return [float(row[name]) for row in rows]

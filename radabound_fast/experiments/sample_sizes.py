@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from radabound_fast.bounds import (
     code_width,
@@ -12,7 +11,7 @@ from radabound_fast.bounds import (
     ladder_half_width,
     thresholdout_sample_size,
 )
-from radabound_fast.experiments.results import Row
+from radabound_fast.experiments.runner import Row
 
 DELTA = 0.1
 EPSILON = 0.05
@@ -38,6 +37,9 @@ def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
         code = guess_and_check_code(k, n_failures, n_failures * failure_code(1))
         return of_code(code, _GUESS_AND_CHECK * epsilon)
 
+    def of_ladder(step: float) -> float:
+        return (ladder_half_width(k, 1, step, delta) - step) ** 2 / (epsilon - step) ** 2
+
     return {
         "thresholdout_printed_B_1": thresholdout_sample_size(k, 1, epsilon, delta, as_printed=True),
         "thresholdout_theorem_B_1": thresholdout_sample_size(k, 1, epsilon, delta),
@@ -46,18 +48,9 @@ def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
         "guess_and_check_all_pass": of_guesses(0),
         "guess_and_check_1_fails": of_guesses(1),
         "guess_and_check_all_fail": of_guesses(k - 1),
-        "ladder": _smallest(lambda step: _ladder(k, step, epsilon, delta), epsilon),
+        "ladder": min(of_ladder(epsilon * percent / 100) for percent in range(1, 100)),
         "sample_splitting": k * of_code(math.log(k)),
     }
-
-
-def _ladder(k: int, step: float, epsilon: float, delta: float) -> float:
-    return (ladder_half_width(k, 1, step, delta) - step) ** 2 / (epsilon - step) ** 2
-
-
-def _smallest(size: Callable[[float], float], epsilon: float) -> float:
-    """The smallest size over the steps epsilon/100 to 99 epsilon/100."""
-    return min(size(epsilon * percent / 100) for percent in range(1, 100))
 
 
 def table() -> list[Row]:

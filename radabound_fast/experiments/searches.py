@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.experiments.results import Row, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Row, any_off, column, grouped, share
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
@@ -22,7 +22,6 @@ from radabound_fast.rows.packing import pack_losses
 DELTA = 0.1
 N_VECTORS = 32
 N_SAMPLES = 4000
-UNGUARDED = "no guard"
 
 Candidate = TypeVar("Candidate")
 
@@ -33,6 +32,12 @@ class Question(NamedTuple):
     losses: NDArray[np.bool_]  # (N_SAMPLES,), on the holdout
     guess: float  # its cross-validation error on the training data
     truth: float  # its error on fresh data
+
+
+def question_of(wrong: Iterable[NDArray[np.bool_]]) -> Question:
+    """The question of a candidate that errs on these training, held-out and fresh rows."""
+    training, losses, fresh = wrong
+    return Question(losses, float(training.mean()), float(fresh.mean()))
 
 
 class Problem(Protocol[Candidate]):
@@ -50,32 +55,37 @@ class Outcome(NamedTuple):
 
     values: NDArray[np.float64]  # (n_answers,)
     truths: NDArray[np.float64]  # (n_answers,), of the candidates
+    half_width: float  # the largest that was promised; nan where none is
     halted: bool
 
 
 def climb(
     problem: Problem[Candidate],
-    ask: Callable[[Question], float],
+    ask: Callable[[Question], tuple[float, float]],
     n_candidates: int,
     rng: np.random.Generator,
 ) -> Outcome:
-    """A search that changes the best candidate so far: the one with the lowest answer."""
+    """A search that changes the best candidate so far: the one with the lowest answer.
+
+    `ask` returns an answer and its half-width.
+    """
     values: list[float] = []
     truths: list[float] = []
     best = candidate = problem.first()
-    lowest = np.inf
+    lowest, widest = np.inf, 0.0
     for _ in range(n_candidates):
         question = problem.question(candidate)
         try:
-            value = ask(question)
+            value, half_width = ask(question)
         except HoldoutExhausted:
             break
         values.append(value)
         truths.append(question.truth)
+        widest = max(half_width, widest)
         if value < lowest:
             best, lowest = candidate, value
         candidate = problem.change(best, rng)
-    return Outcome(np.array(values), np.array(truths), len(values) < n_candidates)
+    return Outcome(np.array(values), np.array(truths), widest, len(values) < n_candidates)
 
 
 def against_all(
@@ -88,16 +98,16 @@ def against_all(
     """
     queries: list[NDArray[np.bool_]] = []
 
-    def exact(question: Question) -> float:
+    def exact(question: Question) -> tuple[float, float]:
         queries.append(question.losses)
-        return float(question.losses.mean())
+        return float(question.losses.mean()), math.nan
 
     search = partial(climb, problem, n_candidates=n_candidates)
     plain = search(ask=exact, rng=np.random.default_rng(seed))
     losses = pack_losses(np.array(queries))
     rows: list[Row] = []
     for epsilon in epsilons:
-        rows.append(_row(UNGUARDED, epsilon, plain, plain.truths, math.nan))
+        rows.append(_row("no guard", epsilon, plain, plain.truths))
         for bound in BOUNDS:
             # exact answers until the first refusal: the same search, cut short
             guard = guard_by_bound(
@@ -105,47 +115,36 @@ def against_all(
             )
             answers = guard.query_many(losses)
             n = len(answers)
-            outcome = Outcome(plain.values[:n], plain.truths[:n], answers.halted)
-            rows.append(_row(bound, epsilon, outcome, outcome.truths, epsilon))
-        for name, mechanism in _mechanisms(epsilon, seed + 1):
-            listener = _Listener(mechanism)
-            outcome = search(ask=listener.ask, rng=np.random.default_rng(seed))
+            outcome = Outcome(plain.values[:n], plain.truths[:n], epsilon, answers.halted)
+            rows.append(_row(bound, epsilon, outcome, outcome.truths))
+        mechanisms: tuple[tuple[str, Any], ...] = (
+            ("guess and check", GuessAndCheck(N_SAMPLES, epsilon=epsilon, delta=DELTA)),
+            ("Ladder, step .01", Ladder(N_SAMPLES, 0.01, delta=DELTA)),
+            ("Thresholdout", thresholdout(epsilon, seed + 1)),
+        )
+        for name, mechanism in mechanisms:
+            outcome = search(ask=partial(_ask, mechanism), rng=np.random.default_rng(seed))
             targets = outcome.truths
             if name.startswith("Ladder"):  # it speaks of the best so far
                 targets = np.minimum.accumulate(targets)
-            rows.append(_row(name, epsilon, outcome, targets, listener.half_width))
+            rows.append(_row(name, epsilon, outcome, targets))
     return rows
 
 
-class _Listener:
-    """Queries a guard, and stores the largest half-width of its answers."""
-
-    def __init__(self, mechanism: Any) -> None:
-        self.mechanism = mechanism
-        self.half_width = 0.0
-
-    def ask(self, question: Question) -> float:
-        guess = {"guess": question.guess} if self.mechanism.needs == "guess" else {}
-        answer = self.mechanism.query(question.losses, **guess)
-        self.half_width = max(answer.half_width, self.half_width)
-        return float(answer.value)
-
-
-def _mechanisms(epsilon: float, seed: int) -> Iterator[tuple[str, Any]]:
-    yield "guess and check", GuessAndCheck(N_SAMPLES, epsilon=epsilon, delta=DELTA)
-    yield "Ladder, step .01", Ladder(N_SAMPLES, 0.01, delta=DELTA)
-    # practical parameters; its theorem asks for millions of samples
-    yield (
-        "Thresholdout",
-        Thresholdout(
-            N_SAMPLES, threshold=0.8 * epsilon, noise=0.1 * epsilon, budget=400, seed=seed
-        ),
+def thresholdout(epsilon: float, seed: int) -> Thresholdout:
+    """Thresholdout with practical parameters: its theorem asks for millions of samples."""
+    return Thresholdout(
+        N_SAMPLES, threshold=0.8 * epsilon, noise=0.1 * epsilon, budget=400, seed=seed
     )
 
 
-def _row(
-    name: str, epsilon: float, outcome: Outcome, targets: NDArray[np.float64], half_width: float
-) -> Row:
+def _ask(guard: Any, question: Question) -> tuple[float, float]:
+    guess = {"guess": question.guess} if guard.needs == "guess" else {}
+    answer = guard.query(question.losses, **guess)
+    return float(answer.value), answer.half_width
+
+
+def _row(name: str, epsilon: float, outcome: Outcome, targets: NDArray[np.float64]) -> Row:
     n = len(outcome.values)
     best = int(np.argmin(outcome.values)) if n else None
     return {
@@ -153,7 +152,7 @@ def _row(
         "epsilon": epsilon,
         "answered": n,
         "halted": int(outcome.halted),
-        "half_width": round(half_width, 4),
+        "half_width": round(outcome.half_width, 4),
         "told": math.nan if best is None else round(float(outcome.values[best]), 5),
         "truth": math.nan if best is None else round(float(outcome.truths[best]), 5),
         "off": int(any_off(outcome.values, targets, epsilon)),

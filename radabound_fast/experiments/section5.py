@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from radabound_fast.experiments import greedy
-from radabound_fast.experiments.results import Row, any_off, column, grouped, share
-from radabound_fast.experiments.runner import Task
+from radabound_fast.experiments.runner import Row, Task, any_off, column, grouped, share
 from radabound_fast.guards.radabound import RadaBound
 
 N_VECTORS = 32
@@ -80,44 +79,34 @@ def one_search(number: int, repeat: int) -> tuple[greedy.Search, int]:
 
 def replay(name: str, repeat: int) -> list[Row]:
     """One search through the guards of its figures: a row for each, for each bound and epsilon."""
-    figures = _SEARCHES[name]
-    search, seed = one_search(figures[0], repeat)
-    rows: list[Row] = []
-    for number in figures:
-        for bound, epsilons in FIGURES[number].epsilons.items():
-            for epsilon in epsilons:
-                n_answered = answered(search, number, bound, epsilon, seed)
-                rows.append(
-                    {
-                        "figure": number,
-                        "bound": bound,
-                        "epsilon": epsilon,
-                        "repeat": repeat,
-                        "answered": n_answered,
-                        "off": int(
-                            any_off(search.errors[:n_answered], search.truths[:n_answered], epsilon)
-                        ),
-                    }
-                )
-    return rows
+    search, seed = one_search(_SEARCHES[name][0], repeat)
+
+    def row(number: int, bound: str, epsilon: float) -> Row:
+        n = answered(search, number, bound, epsilon, seed)
+        return {
+            "figure": number,
+            "bound": bound,
+            "epsilon": epsilon,
+            "repeat": repeat,
+            "answered": n,
+            "off": int(any_off(search.errors[:n], search.truths[:n], epsilon)),
+        }
+
+    return [
+        row(number, bound, epsilon)
+        for number in _SEARCHES[name]
+        for bound, epsilons in FIGURES[number].epsilons.items()
+        for epsilon in epsilons
+    ]
 
 
 def answered(search: greedy.Search, number: int, bound: str, epsilon: float, seed: int) -> int:
     """How many of the search's queries the guard answers."""
+    delta = FIGURES[number].delta
     guard = RadaBound(
-        greedy.N_SAMPLES,
-        epsilon=epsilon,
-        delta=FIGURES[number].delta,
-        n_vectors=N_VECTORS,
-        bound=bound,
-        seed=seed,
+        greedy.N_SAMPLES, epsilon=epsilon, delta=delta, n_vectors=N_VECTORS, bound=bound, seed=seed
     )
     return len(guard.query_many(search.losses))
-
-
-def halting_query(answered: float) -> int:
-    """The query that was withheld; a run that never halts counts as 1,000."""
-    return min(int(answered) + 1, 2 * greedy.N_FEATURES)
 
 
 def summary(number: int, rows: Sequence[Row]) -> list[Row]:
@@ -127,7 +116,8 @@ def summary(number: int, rows: Sequence[Row]) -> list[Row]:
     own = [row for row in rows if row["figure"] == number]
     for (bound, epsilon), runs in grouped(own, "bound", "epsilon").items():
         n_answered = column(runs, "answered")
-        halts = [halting_query(n) for n in n_answered]
+        # the query that was withheld; a run that never halts counts as 1,000
+        halts = [min(int(n) + 1, 2 * greedy.N_FEATURES) for n in n_answered]
         low, median, high = np.percentile(halts, [25, 50, 75], method="inverted_cdf")
         shares = share(column(runs, "off"))
         lines.append(

@@ -42,7 +42,7 @@ class ThresholdoutAnswer(MeanAnswer):
 
 
 class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
-    """The answered prefix of a block: `Answers` with an array ``passed``."""
+    """`Answers` with an array ``passed``."""
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:

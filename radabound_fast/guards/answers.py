@@ -99,9 +99,7 @@ class Answers(Sequence[AnswerT_co]):
     """
 
     def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_answered: int) -> None:
-        self._answers = answers
-        self.halted = halted
-        self.n_answered = n_answered
+        self._answers, self.halted, self.n_answered = answers, halted, n_answered
 
     def _column(self, name: str, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         return np.array([getattr(answer, name) for answer in self._answers], dtype)
@@ -170,11 +168,11 @@ class ColumnAnswers(Answers[AnswerT_co]):
         return np.arange(self.n_answered - len(self), self.n_answered) + 1
 
 
-def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
+def hand_over(error: BaseException, answers: Sequence[Any]) -> None:
     """Put answers that were counted before an error on it, as its attribute `answers`."""
     error.answers = answers  # type: ignore[attr-defined]
-    if n_answers:
-        error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")
+    if n := len(answers):
+        error.add_note(f"the answers counted before it, {n:,}, are its attribute `answers`")
 
 
 class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):

@@ -10,22 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from radabound_fast.holdout import Holdout, Losses
-    from radabound_fast.store import (
-        Description,
-        Durability,
-        EventRecord,
-        Ledger,
-        Path,
-        SearchRecord,
-    )
+    from radabound_fast.store import Database, Description, Durability, Path
     from radabound_fast.store.served import ServedDatabase
 
 
 class Outlook(NamedTuple):
-    """What a guard can still answer."""
+    """What a guard can still answer: in words, and as the share that is left, where it is known."""
 
-    text: str  # in words
-    share: float | None  # of all answers, what is left, where that is known
+    text: str
+    share: float | None
 
 
 class Guard:
@@ -94,8 +87,8 @@ class Guard:
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        raise NotImplementedError
+        """Whether a query has been withheld, or would be; it never turns False again."""
+        return self.n_left() == 0
 
     @property
     def n_answered(self) -> int:
@@ -124,6 +117,10 @@ class Guard:
         """Return in words what is left, for people."""
         if self.halted:
             return Outlook("nothing: the next query is withheld, and so is every later one", 0.0)
+        return self._outlook()
+
+    def _outlook(self) -> Outlook:
+        """What is left before the halt."""
         left = self.n_left()
         if left is None:
             return Outlook("no limit", None)
@@ -145,9 +142,9 @@ class Guard:
         return {}
 
     @property
-    def database(self) -> Ledger | SearchRecord | EventRecord | None:
+    def database(self) -> Database | None:
         """The database that the guard was opened from, if it was."""
-        return cast("Ledger | SearchRecord | EventRecord | None", self._record)
+        return cast("Database | None", self._record)
 
     def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""

@@ -44,12 +44,8 @@ class GuessAndCheckAnswer(MeanAnswer):
     value : float
         The guess itself when it passed; else the centre of the bin that holds the mean, not
         clipped to [0, 1].
-    low, high : float
-        The true mean is between them: within epsilon of the value, in [0, 1].
-    half_width : float
-        epsilon.
-    number : int
-        How many answers the guard has given, this one included.
+    low, high, half_width, number
+        As in `Answer`; half_width is epsilon.
     passed : bool
         True if the guess stands.
     step : int
@@ -61,7 +57,7 @@ class GuessAndCheckAnswer(MeanAnswer):
 
 
 class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
-    """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
+    """`Answers` with arrays ``passed`` and ``steps``."""
 
     @cached_property
     def passed(self) -> NDArray[np.bool_]:
@@ -84,10 +80,10 @@ class _Transcript(Progress):
 class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     """Checks guesses of mean losses on a holdout; valid whatever the analyst does.
 
-    Every query brings a guess of its mean loss, made from earlier answers and from data
-    independent of the holdout: a cross-validation error, say. A guess that is good enough
-    is returned as it is and costs almost nothing; otherwise the answer is one of a row of
-    bins on either side of it, and what that reveals is paid for.
+    Every query brings a guess of its mean loss, made from earlier answers and from data independent
+    of the holdout: a cross-validation error, say. A guess that is good enough is returned as it is
+    and costs almost nothing; otherwise the answer is one of a row of bins on either side of it, and
+    what that reveals is paid for.
 
     Parameters
     ----------
@@ -97,12 +93,11 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     epsilon : float
         The half-width of every answer, in units of loss; 0 < epsilon < 1.
     delta : float
-        Probability that any answer ever given is further than epsilon from the truth;
-        0 < delta < 1.
+        Probability that any answer is further than epsilon from the truth; 0 < delta < 1.
     low_error : bool, default True
-        True: tolerances from the binary relative entropy, which are far wider at small (or
-        large) means. False: from Hoeffding's inequality, the same for every guess; it halts
-        earlier, and answers every failed guess until then.
+        True: tolerances from the binary relative entropy, which are far wider at small (or large)
+        means. False: from Hoeffding's inequality, the same for every guess; it halts earlier, and
+        answers every failed guess until then.
 
     Raises
     ------
@@ -180,8 +175,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        `epsilon`, `delta` and `low_error` must be those that the database was made with; without
-        epsilon and delta all are those of the database.
+        Without epsilon and delta all parameters are those of the database.
         """
         return cls._open(locals())
 
@@ -192,19 +186,14 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     @property
     def spent(self) -> float:
-        """Length of the transcript so far in nats, ln(1/q_t): what the next answer pays.
-
-        ln 4 before the first query, the price of having a code at all.
-        """
+        """Nats that the next answer pays for the transcript so far, ln(1/q_t); ln 4 at first."""
         return float(self._current.spent)
 
     @property
     def tolerance(self) -> float:
-        """tau for the next query if it repeats the last guess (1/2 before the first query).
+        """How far the last guess (1/2 before the first), made again, may be from the mean and pass.
 
-        How far a guess may be from the exact mean and pass. A query is refused once this is
-        below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
-        guess. Negative or 0: no room at all.
+        A query is refused once this, tau, is below epsilon/10 for its guess.
         """
         current = self._current
         return self._tolerance(current.last_guess, current.spent)
@@ -215,8 +204,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         Parameters
         ----------
         guess : float, optional
-            A typical guess, in [0, 1]; it matters with ``low_error=True``. Default: the last
-            guess (1/2 before the first query).
+            A typical guess, in [0, 1]. Default: the last one (1/2 before the first query).
 
         Returns
         -------
@@ -242,7 +230,6 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
         by = "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
         promise = (
             f"With probability at least {certainty(self.delta)} every returned answer is within "
@@ -260,14 +247,10 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         """Return 0: any guess may fail by so much that its answer is withheld; see `affordable`."""
         return 0
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people; no count, which would tell the last guess."""
-        if self.halted:
-            return super().outlook()
+    def _outlook(self) -> Outlook:  # no count, which would tell the last guess
         return Outlook("unknown: guesses that pass use little, and those that fail much", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
         from radabound_fast.guards.reach import first_guess
 
         return first_guess(self.n_samples, self.epsilon, self.delta, guess)

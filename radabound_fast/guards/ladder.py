@@ -32,10 +32,8 @@ class LadderAnswer(MeanAnswer):
     low, high : float
         The smallest true mean among the queries so far is between them: at most e + eta below
         the value, or e + eta/2 above it; in [0, 1].
-    half_width : float
-        e + eta.
-    number : int
-        How many answers the guard has given, this one included.
+    half_width, number
+        As in `Answer`; half_width is e + eta.
     updated : bool
         True if this query improved on the best and the value is its own.
     """
@@ -44,7 +42,7 @@ class LadderAnswer(MeanAnswer):
 
 
 class LadderAnswers(Answers[LadderAnswer]):
-    """The answered prefix of a block: `Answers` with an array ``updated``."""
+    """`Answers` with an array ``updated``."""
 
     @cached_property
     def updated(self) -> NDArray[np.bool_]:
@@ -151,8 +149,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        `step`, `delta` and `max_queries` must be those that the database was made with; without
-        step and delta all are those of the database.
+        Without step and delta all parameters are those of the database.
         """
         return cls._open(locals())
 
@@ -160,21 +157,8 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def query(self, y_pred: Any) -> LadderAnswer:
         """Answer one query.
 
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,), or PackedLosses
-            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
-            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
-
-        Raises
-        ------
-        HoldoutExhausted
-            As many queries as `max_queries` have been answered.
-        TypeError, ValueError
-            Not such an array; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
+        Predictions, or losses, are those of `GuessAndCheck.query`, and so are errors: the guard is
+        exhausted once as many queries as `max_queries` have been answered.
         """
         (mean,) = self._read(y_pred, many=False)
         return self._one(mean)
@@ -191,11 +175,10 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         """Return how many queries of `max_queries` are left; None without that: there is no end."""
         return None if self.max_queries is None else self.max_queries - self.n_answered
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
+    def _outlook(self) -> Outlook:
         if self.max_queries is None:
             return Outlook("no limit; intervals widen slowly", None)
-        return super().outlook()
+        return super()._outlook()
 
     @property
     def n_updates(self) -> int:
@@ -204,7 +187,6 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
         if self.max_queries is None:
             transcripts = "Kraft's inequality for a code of the nonincreasing transcripts"
         else:

@@ -56,28 +56,29 @@ class SignedGuard(HaltingGuard, SignedQueries):
     ) -> None:
         super().__init__(judged)
         self._check_metric()
-        self._labels: Labels | None = None
-        self._rows = None
-        if isinstance(self._holdout, Holdout):
-            self._labels = self._holdout.labels
-            self._rows = self._labels.rows
+        is_labelled = isinstance(self._holdout, Holdout)
+        self._labels: Labels | None = self._holdout.labels if is_labelled else None
+        self._rows = None if self._labels is None else self._labels.rows
         self.release: Release = release
         self._rounded = rounding(release, self._holdout)
         self._finishes = self._logs or self._rounded is not None
         self._units = units = Units.of(self._holdout.weighting)
-        n_signs = self.n_samples if units is None else units.n_groups
-        self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
-        self._rule = HaltingRule(
-            *self._signs.shape[::-1], units=units, rounded=self._rounded, **rule
+        self.n_groups = self.n_samples if units is None else units.n_groups
+        self._signs = SignMatrix(self.n_groups, n_vectors, seed=seed, signs=signs)
+        self.n_vectors, self.seed = self._signs.n_vectors, self._signs.seed
+        self.rule = rules = HaltingRule(
+            self.n_groups, self.n_vectors, units=units, rounded=self._rounded, **rule
         )
-        self.delta = self._rule.delta
+        self.bound, self.epsilon, self.delta = rules.bound.name, rules.epsilon, rules.delta
+        self.estimator, self.two_sided = rules.estimator, rules.two_sided
+        self.threshold = rules.threshold
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
         self._core = self._shared = GuardCore(
             self._signs.store,
-            half_range=self._rule.estimator == "half-range",
-            price=self._rule.price,
-            rule=self._rule,
+            half_range=self.estimator == "half-range",
+            price=rules.price,
+            rule=rules,
             weighting=units,
         )
         if units is not None:  # whose rows are in units from the first on
@@ -93,27 +94,18 @@ class SignedGuard(HaltingGuard, SignedQueries):
     ) -> RadaBoundAnswers:
         """Answer each row in order, up to the first that is withheld.
 
+        Rows, `n_threads` and errors are those of `FixedSequence.query_many`.  Arrays are read where
+        they lie, memory maps too.
+
         Parameters
         ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            Rows as `query` takes them.  Arrays are read where they lie, memory maps too.
         trace : bool, default False
             Whether to return the complexity and delta' after each answer as well.
-        n_threads : int, default 1
-            Threads to use at most, this one among them: one for about every millisecond of
-            work.  The result is the same.
 
         Returns
         -------
         RadaBoundAnswers
             Bit for bit what a loop of `query` gives.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError
-            Not such rows; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
         if isinstance(Y_pred, PackedLosses):
@@ -141,20 +133,15 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """Return what workers need to count rows for this guard: small, and can be pickled.
 
         It holds the seed of the signs and, where the guard was made on labels, these:
-        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
-
-        Raises
-        ------
-        TypeError
-            The guard has weights or groups, which workers do not know.
+        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.  A guard with
+        weights or groups, which workers do not know, raises TypeError.
         """
         if self._units is not None:
             raise TypeError(
                 "a guard with sample_weight or groups has no task: ask it itself, or use a "
                 "DeclaredSearch, whose task has them"
             )
-        signs: Signs = "stored" if self._signs.nbytes else "generated"
-        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, signs)
+        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, self._kind)
 
     @sealed
     def take(
@@ -186,12 +173,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
         TypeError, ValueError
             Something is no partial, of other signs, or of some samples only; a row comes twice or
             is missing; rows are needed and there is no `fetch`, or they are not what the partial
-            was made of.
-
-        Notes
-        -----
-        An error has as its attribute ``answers`` the `Answers` to the partials before it, which
-        have been counted.
+            was made of.  Its attribute ``answers`` are those to the partials before it, which have
+            been counted.
 
         Examples
         --------
@@ -207,38 +190,36 @@ class SignedGuard(HaltingGuard, SignedQueries):
         answered = [self.query_many(PackedLosses(nothing, self.n_samples))]
         try:
             for number, partial in in_order(each, self.n_answered):
-                answered.append(self._taken(number, partial, fetch))
+                answered.append(self._take_one(number, partial, fetch))
                 if answered[-1].halted:
                     break
         except BaseException as error:
-            answers = RadaBoundAnswers.joined(answered)
-            hand_over(error, answers, len(answers))
+            hand_over(error, RadaBoundAnswers.joined(answered))
             raise
         return RadaBoundAnswers.joined(answered)
 
-    def _taken(
+    def _take_one(
         self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
     ) -> RadaBoundAnswers:
         n_rows, shift = len(partial), partial.unit_shift
         if not n_rows:
-            return self._answered_nothing(halted=False)
+            return self._no_answers(halted=False)
         order = slice(None) if partial.ids is None else np.argsort(partial.ids)
         totals = partial.totals[order]
-        found = self._core.adopt(
-            lay_out(
-                *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
-            ),
+        largest = int(totals.max())
+        adopted = self._core.adopt(
+            lay_out(*partial.sums, n_rows=n_rows, unit_shift=shift, largest=largest),
             totals,
             may_be_real=not partial.binary,
         )
-        if found is not None:
+        if adopted is not None:
             values = totals / (self.n_samples << shift)
-            n_answered, complexity = found
+            n_answered, complexity = adopted
             return self._answers((values, None, n_answered, False, complexity, partial.binary))
         try:
             return self._fetched(number, partial, order, fetch)
         except HoldoutExhausted:  # another process has halted it since the partial before
-            return self._answered_nothing(halted=True)
+            return self._no_answers(halted=True)
 
     def _fetched(
         self, number: int, partial: Partial, order: Any, fetch: Callable[[int], Any] | None
@@ -273,7 +254,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         if halted:
             self._note_halt(n_answered)
         if self._rounded is not None:
-            values, complexities, complexity = self._rule.released(values), None, np.nan
+            values, complexities, complexity = self.rule.released(values), None, np.nan
         return RadaBoundAnswers(
             values,
             binary=binary,
@@ -281,92 +262,44 @@ class SignedGuard(HaltingGuard, SignedQueries):
             n_answered=n_answered,
             complexity=complexity,
             complexities=complexities,
-            rule=self._rule,
+            rule=self.rule,
         )
 
-    def _answered_nothing(self, *, halted: bool) -> RadaBoundAnswers:
+    def _no_answers(self, *, halted: bool) -> RadaBoundAnswers:
         core = self._core
         return self._answers((np.empty(0), None, core.n_rows, halted, core.complexity, True))
 
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self._rule.released(answer.value), answer.number, self._rule)
+            answer = rounded_answer(self.rule.released(answer.value), answer.number, self.rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer
 
-    @property
-    def bound(self) -> str:
-        """Name of the bound, a key of ``bounds.BOUNDS``."""
-        return self._rule.bound.name
-
-    @property
-    def rule(self) -> HaltingRule:
-        """The halting rule: a bound with its parameters, and no state."""
-        return self._rule
-
     def _refuse(self) -> NoReturn:
         self._check_open()
-        found = self._core
-        self._note_halt(found.n_rows)
-        reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
-        if not found.n_rows:
+        core = self._core
+        self._note_halt(core.n_rows)
+        reason = f"the holdout is spent after {counted(core.n_rows, 'answer')}"
+        if not core.n_rows:
             reason = "the holdout cannot answer a first query"
         # it covers the withheld query, of which it tells more than a rounded answer does
-        complexity = found.complexity if self._rounded is None else None
+        complexity = core.complexity if self._rounded is None else None
         at = "" if complexity is None else f"at complexity {complexity:.6g} "
         reason += (
             f": {at}the bound {self.bound!r} does not vouch for an error of at most "
             f"{self.epsilon:g}; this query is withheld"
         )
-        if not found.n_rows:
+        if not core.n_rows:
             reason += self.what_would_answer()
         raise HoldoutExhausted(
             reason,
-            n_answered=found.n_rows,
+            n_answered=core.n_rows,
             complexity=complexity,
-            delta_prime=None if complexity is None else self._rule.delta_prime(complexity),
+            delta_prime=None if complexity is None else self.rule.delta_prime(complexity),
             threshold=self.threshold,
         )
-
-    @property
-    def n_groups(self) -> int:
-        """How many rows, or groups of rows, are independent: each has a sign of its own."""
-        return self._signs.n_samples
-
-    @property
-    def n_vectors(self) -> int:
-        """l, the number of sign vectors."""
-        return self._signs.n_vectors
-
-    @property
-    def epsilon(self) -> float:
-        """The error tolerated, in units of loss."""
-        return self._rule.epsilon
-
-    @property
-    def estimator(self) -> str:
-        """ "plain" or "half-range": the Monte-Carlo estimate that the bound is given."""
-        return self._rule.estimator
-
-    @property
-    def two_sided(self) -> bool:
-        """Whether delta' covers errors of both signs."""
-        return self._rule.two_sided
-
-    @property
-    def threshold(self) -> float:
-        """What delta' must stay at or below: delta (1 - delta), or delta for "fixed-sequence"."""
-        return self._rule.threshold
-
-    @property
-    def seed(self) -> int:
-        """The seed of the signs, whether it was an argument or drawn.
-
-        Whoever chooses the queries must not see it.
-        """
-        return self._signs.seed
 
     @property
     def _current(self) -> GuardCore:
@@ -376,14 +309,13 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def n_answered(self) -> int:
-        """Answers given so far."""
         return self._current.n_rows
 
     @property
     def complexity(self) -> float:
-        """Monte-Carlo Rademacher complexity of all queries, a withheld one included.
+        """Monte-Carlo Rademacher complexity of all queries, a withheld one too, in units of loss.
 
-        In units of loss; 0.0 before the first.
+        0.0 before the first.
         """
         return self._current.complexity
 
@@ -394,91 +326,69 @@ class SignedGuard(HaltingGuard, SignedQueries):
         For "fixed-sequence" at the largest mean so far, and its union part answers beyond it.
         It is no promise: a single query may exceed what is left.  `n_left` is one.
         """
-        found = self._current
-        return found.budget / found.cells
+        core = self._current
+        return core.budget / core.cells
 
     def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
         """Return how many queries more will be answered for certain, whatever they are.
 
-        Parameters
-        ----------
-        mean : float, optional
-            Of queries with this mean loss, in [0, 1].  None: whatever their means.
-        binary : bool, optional
-            Whether the losses are 0 or 1 by their type: bits, bool or integers.  By default they
-            are where the guard was made on labels.
-
-        Returns
-        -------
-        int
-            At most 2**62, which stands for no limit.  For "fixed-sequence" what its union part
-            has left, which is exact; more may be answered by their complexity.  For the paper's
-            bounds nearly always 0: any query may agree with the signs and exceed the budget,
-            unless its mean is as small as that.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument is of the wrong type or out of its range.
+        The arguments are those of `FixedSequence.n_left`.  For the paper's bounds it is nearly
+        always 0: any query may agree with the signs and exceed the budget, unless its mean is as
+        small as that.
         """
         if mean is not None:
             mean = check_fraction(mean=mean)
         if binary is None:
             binary = self._labels is not None
-        return self._rule.n_left(self._current, mean, check_bool(binary=binary))
+        return self.rule.n_left(self._current, mean, check_bool(binary=binary))
 
-    def n_left_public(self) -> int:
-        """Return how many queries are left for certain, without what depends on the complexity."""
-        return 0 if self.halted else self._rule.free_left(self.n_answered, None, True)
+    def n_left_public(self) -> int:  # without what depends on the complexity
+        return 0 if self.halted else self.rule.free_left(self.n_answered, None, True)
 
-    def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
-        if self.halted:
-            return super().outlook()
-        if self._rule.free is None:
+    def _outlook(self) -> Outlook:
+        if self.rule.free is None:
             return Outlook("unknown: until the queries are too many or too complex", None)
         left = counted(self.n_left_public(), "answer")
         return Outlook(f"at least {left}, whatever is asked", None)
 
     def owner_facts(self) -> dict[str, float]:
-        """Return complexity and budget, which reveal more than the answers do."""
         return {"complexity": self.complexity, "budget": self.budget}
 
     def intervals_of(
         self, answers: Sequence[RadaBoundAnswer]
     ) -> Iterable[tuple[float, float, float]]:
-        """Return low, high and half-width of answers to binary losses, each count once."""
+        # of binary losses: each count once
         if len(answers) <= _FEW or self._units is not None:
             return super().intervals_of(answers)
         values = np.array([answer.value for answer in answers])
         lows, highs = self._limits.of(values, np.array([one.number for one in answers]), True)
-        widths = self._rule.half_width(values, lows, highs)
+        widths = self.rule.half_width(values, lows, highs)
         return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
 
     @cached_property
     def _limits(self) -> Limits:
-        return Limits(self._rule)
+        return Limits(self.rule)
 
     @property
     def can_answer(self) -> bool:
-        """Whether some query might be answered: False once halted, or where nothing ever is."""
         if self.halted:
             return False
         return self.n_answered > 0 or self.budget >= 0.0 or self.n_left(0.0, binary=True) > 0
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
         from radabound_fast.guards.reach import first_query_by_bound
 
-        return first_query_by_bound(self._rule)
+        return first_query_by_bound(self.rule)
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed in this configuration, what is not, and what proves it."""
-        return self._rule.guarantee
+        return self.rule.guarantee
 
     def _parameters(self) -> dict[str, Any]:
         names = ("n_samples", "epsilon", "delta", "n_vectors", "seed")
-        signs = "stored" if self._signs.nbytes else "generated"
-        own = {"signs": signs, "release": described(self.release)}
+        own = {"signs": self._kind, "release": described(self.release)}
         return {name: getattr(self, name) for name in names} | own
+
+    @property
+    def _kind(self) -> Signs:
+        return "stored" if self._signs.nbytes else "generated"

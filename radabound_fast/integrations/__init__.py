@@ -1,5 +1,4 @@
 """Adapters to tools that search for models; each module imports the tool that it is named for.
 
-Workers fit, predict and send predictions.  The one owner, who holds the labels, queries the
-guard in submission order and decides.
+Workers fit and predict; the one owner of the labels queries the guard in submission order.
 """

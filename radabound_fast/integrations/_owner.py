@@ -33,10 +33,7 @@ class AnyHoldout(Protocol):
 
 
 class AnyGuard(Protocol):
-    """What an adapter needs of a guard; guards in this process have it, and a `RemoteGuard`.
-
-    `needs` says what a query brings beside predictions.
-    """
+    """What an adapter needs of a guard; guards in this process have it, and a `RemoteGuard`."""
 
     @property
     def holdout(self) -> AnyHoldout: ...
@@ -58,12 +55,12 @@ class AnyGuard(Protocol):
 
 
 def check_guard(guard: Any) -> AnyGuard:
-    """Return the guard, if it was made on labels and still answers.
+    """Return the guard, if it was made on labels, stores all answers, and still answers.
 
-    Raises TypeError if it is no such guard, ValueError if it stores its best answers alone, and
-    HoldoutExhausted if it has halted or can never answer.
+    Raises TypeError, ValueError and HoldoutExhausted if it does not.
     """
-    if not all(hasattr(type(guard), name) for name in ("query", "needs", "holdout")):
+    names = ("query", "needs", "holdout")
+    if isinstance(guard, type) or not all(hasattr(guard, name) for name in names):
         raise TypeError(
             "guard must be a guard made on labels, as DeclaredSearch(y_true, ...) is, "
             f"got {type(guard).__name__}"
@@ -76,10 +73,9 @@ def check_guard(guard: Any) -> AnyGuard:
             f"guard must store all answers, got n_best={known.n_best}: a tool may come to a key "
             "again, with another model"
         )
-    if known.halted:
-        raise _exhausted(known, "guard had halted before: nothing is fitted")
-    if not known.can_answer:
-        raise _exhausted(known, "guard can answer no query: nothing is fitted")
+    if known.halted or not known.can_answer:
+        why = "had halted before" if known.halted else "can answer no query"
+        raise _exhausted(known, f"guard {why}: nothing is fitted")
     return known
 
 
@@ -111,9 +107,8 @@ def beside(guard: AnyGuard, *, key: Any, guess: float | None = None) -> dict[str
     """
     if guard.needs is None:
         return {}
-    arguments = {"key": key, "guess": guess}
     rerun = {"rerun": "next"} if guard.allow_reruns else {}
-    return {guard.needs: arguments[guard.needs]} | rerun
+    return {guard.needs: key if guard.needs == "key" else guess} | rerun
 
 
 def ask(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from scipy.special import expit
 from radabound_fast._checks import check_count
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.integrations._owner import beside, check_guard, first_withheld
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyGuard
 
 # what the scores of an objective may be, for a metric that takes these
 OUTPUTS_FOR = {
@@ -23,28 +26,35 @@ OUTPUTS_FOR = {
 
 
 class Rounds:
-    """Asks about an ensemble of so many rounds, and remembers what was answered."""
+    """A callback that queries an ensemble after so many rounds, and stores the answers."""
 
-    def __init__(self, guard: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
-        self.guard = check_guard(guard)
-        holdout = self.guard.holdout
-        if self.guard.needs == "guess":
+    def __init__(
+        self,
+        guard: AnyGuard,
+        X_holdout: Any,
+        *,
+        every: int = 10,
+        classes: Any = None,
+        key: Callable[[int], Any] | None = None,
+    ) -> None:
+        self._guard = guard = check_guard(guard)
+        self._holdout = holdout = guard.holdout
+        if guard.needs == "guess":
             raise ValueError(
-                f"guard must need no guesses, as a RadaBound or a Ladder, got {self.guard.kind}"
+                f"guard must need no guesses, as a RadaBound or a Ladder, got {guard.kind}"
             )
-        if (key is not None) != (self.guard.needs == "key"):
+        if (key is not None) != (guard.needs == "key"):
             raise TypeError(
                 "key must be a function of the number of rounds with a DeclaredSearch, "
-                f"and None otherwise, got {key!r} with {self.guard.kind}"
+                f"and None otherwise, got {key!r} with {guard.kind}"
             )
-        self.key = key
-        self.every = check_count(every=every)
+        self._key, self._every = key, check_count(every=every)
         n_rows = _n_rows(X_holdout)
         if n_rows not in (None, holdout.n_samples):
             raise ValueError(
                 f"X_holdout must have the holdout's {holdout.n_samples} samples, got {n_rows}"
             )
-        self.X_holdout = X_holdout
+        self._X_holdout = X_holdout
         if classes is not None and holdout.takes == "numbers":
             raise TypeError(f"classes must be left out with metric={holdout.metric!r}")
         self._named = None if classes is None else _checked(list(classes), holdout.classes or [])
@@ -52,7 +62,7 @@ class Rounds:
         self._output, self._by_class = "codes", False
         self.answers: list[tuple[int, Any]] = []
 
-    def start(
+    def _start(
         self, objective: str, outputs: Mapping[str, str], n_classes: int, hint: str = ""
     ) -> None:
         """Begin a training of a booster with so many classes; what was answered is forgotten.
@@ -63,7 +73,7 @@ class Rounds:
         Raises ValueError if they are not what the metric takes, or it is not known which label each
         class number of the booster is.
         """
-        self.answers, takes = [], self.guard.holdout.takes
+        self.answers, takes, known = [], self._holdout.takes, self._holdout.classes or []
         fitting = [name for name, output in outputs.items() if output in OUTPUTS_FOR[takes]]
         if objective not in fitting:
             raise ValueError(
@@ -75,7 +85,7 @@ class Rounds:
             return
         # class numbers are labels where both are 0, 1, 2, ...; else only the user knows
         labels = list(range(n_classes)) if self._named is None else self._named
-        if self._named is None and self.guard.holdout.classes != labels:
+        if self._named is None and known != labels:
             raise ValueError(
                 f"classes must say which label each of the booster's {n_classes} class numbers "
                 f"is, since the holdout's classes are not 0 to {n_classes - 1}: "
@@ -86,7 +96,6 @@ class Rounds:
                 f"classes must have a label for each of the booster's {n_classes} classes, "
                 f"got {len(labels)}"
             )
-        known = self.guard.holdout.classes or []
         if takes == "probabilities" and set(labels) != set(known):
             raise ValueError(
                 f"the booster must have the holdout's {len(known)} classes for a metric of "
@@ -94,28 +103,27 @@ class Rounds:
             )
         self._labels = labels
 
-    def is_due(self, n_rounds: int) -> bool:
-        """Whether an ensemble of so many rounds is one to ask about."""
-        return n_rounds % self.every == 0
-
-    def ask(self, n_rounds: int, scores: NDArray[Any]) -> bool:
-        """Whether the guard still answers, given what the booster says of each sample.
+    def _goes_on(self, n_rounds: int, scores: Callable[[], Any]) -> bool:
+        """Query the guard if an ensemble of so many rounds is due; whether it still answers.
 
         Raises HoldoutExhausted if the very first answer is withheld: then no round is best.
         """
-        key = None if self.key is None else self.key(n_rounds)
+        if n_rounds % self._every:
+            return True
+        predictions = self._predictions(np.asarray(scores()))
+        key = None if self._key is None else self._key(n_rounds)
         try:
-            answer = self.guard.query(self._predictions(scores), **beside(self.guard, key=key))
+            answer = self._guard.query(predictions, **beside(self._guard, key=key))
         except HoldoutExhausted as spent:
             if not self.answers:
-                raise first_withheld(self.guard, spent) from None
+                raise first_withheld(self._guard, spent) from None
             return False
         self.answers.append((n_rounds, answer))
         return True
 
     def _predictions(self, scores: NDArray[Any]) -> NDArray[Any]:
         """What the metric takes, of what the booster says."""
-        holdout = self.guard.holdout
+        holdout = self._holdout
         if not self._by_class and scores.ndim != 1:
             raise ValueError(f"the booster must give one score a sample, got shape {scores.shape}")
         if holdout.takes == "numbers":
@@ -142,9 +150,9 @@ class Rounds:
         return (scores > (0.5 if self._output == "chances" else 0.0)).astype(np.intp)
 
     @property
-    def best(self) -> tuple[int, float] | None:
+    def _best(self) -> tuple[int, float] | None:
         """How many rounds are best, the first of equals, and their value of the metric."""
-        sign = -1 if self.guard.holdout.greater_is_better else 1
+        sign = -1 if self._holdout.greater_is_better else 1
         values = ((n_rounds, answer.value) for n_rounds, answer in self.answers)
         return min(values, key=lambda scored: sign * scored[1], default=None)
 

@@ -13,6 +13,6 @@ def metrics_of_trial(trial: Any) -> dict[str, float]:
     """Return the metrics of a finished trial; none if it has no answer, which is objective 0."""
     if trial.values is None or f"{PREFIX}number" not in trial.user_attrs:
         return {}
-    told = trial.user_attrs | {f"{PREFIX}value": trial.values[0]}
+    attributes = trial.user_attrs | {f"{PREFIX}value": trial.values[0]}
     names = [f"{PREFIX}{name}" for name in METRICS]
-    return {name: float(told[name]) for name in names if name in told}
+    return {name: float(attributes[name]) for name in names if name in attributes}

@@ -49,8 +49,7 @@ class ConfigSpaceOf(Space):
     def find(self, key: Any) -> tuple[Hashable, float]:
         if not isinstance(key, Mapping):
             raise TypeError(f"key must be a configuration, or a mapping of its values, got {key!r}")
-        unknown = sorted(map(str, key.keys() - self._choices.keys()))
-        if unknown:
+        if unknown := sorted(map(str, key.keys() - self._choices.keys())):
             raise ValueError(f"key must have the names of the space, got {unknown}")
         code = tuple(
             (name, choice.place(key[name])) for name, choice in self._choices.items() if name in key
@@ -82,17 +81,14 @@ class ConfigSpaceOf(Space):
 def space_of(configuration_space: ConfigurationSpace) -> ConfigSpaceOf:
     """The space of a `ConfigurationSpace` of finitely many values, conditions included.
 
+    A key is a `Configuration`, or a mapping of its active parameters to values.  It costs the sum
+    of ln(number of values) over these: a product along the path through the tree of conditions,
+    which over all paths sums to 1.
+
     Parameters
     ----------
     configuration_space : ConfigurationSpace
         Of categorical, ordinal and integer parameters and constants.
-
-    Returns
-    -------
-    Space
-        A key is a `Configuration`, or a mapping of its active parameters to values.  It costs the
-        sum of ln(number of values) over these: a product along the path through the tree of
-        conditions, which over all paths sums to 1.
 
     Raises
     ------
@@ -120,17 +116,14 @@ def points_of(
 ) -> PointSample:
     """Points of a `ConfigurationSpace`, drawn beforehand; its parameters may be continuous.
 
+    ``points_of(...).nearest(configuration)`` is the point to train with.
+
     Parameters
     ----------
     configuration_space : ConfigurationSpace
-        With any parameters, conditions and forbidden clauses; it is not changed.
+        With any parameters, conditions and forbidden clauses; it draws, and is not changed.
     n, seed
-        As for `spaces.PointSample`; points are drawn by the space itself.
-
-    Returns
-    -------
-    PointSample
-        ``nearest(configuration)`` returns the point to train with.
+        As for `spaces.PointSample`.
 
     Raises
     ------

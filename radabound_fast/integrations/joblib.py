@@ -67,14 +67,14 @@ def guarded_map(
     guesses : bool, default False
         For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
     progress : bool, default False
-        Whether to say on stderr how many answers were given: a bar in a terminal (with tqdm), and
-        elsewhere a line every few seconds.
+        Say on stderr how many were answered: a bar in a terminal (with tqdm), and elsewhere a line
+        every few seconds.
 
     Returns
     -------
     generator of (candidate, Answer)
-        It ends after the last candidate, or at the halt, after which ``guard.halted`` is True.
-        What was queued is then cancelled, as it is when the generator is closed.
+        It ends after the last candidate, or at the halt.  What was queued is then cancelled, as it
+        is when the generator is closed.
 
     Raises
     ------
@@ -86,8 +86,8 @@ def guarded_map(
 
     Notes
     -----
-    Whatever stops the generator from within, an error in a worker or Ctrl-C, has as its
-    attribute ``answers`` the list of (candidate, Answer) of this call so far.
+    An error in a worker or Ctrl-C has as its attribute ``answers`` the list of (candidate, Answer)
+    of this call so far.
 
     Queries are made in the order of the candidates, so the answers and the halt do not depend
     on `n_jobs` or `backend`.  A backend that cannot return results one by one, such as
@@ -105,15 +105,14 @@ def guarded_map(
     """
     guard = check_guard(guard)
     check_guesses(guard, guesses)
-    return _answers(judged(guard, fit_predict, candidates, n_jobs, backend, guesses, progress))
+    each = judged(guard, fit_predict, candidates, n_jobs, backend, guesses, progress)
 
+    def answers() -> Generator[tuple[Candidate, Any], None, None]:
+        with contextlib.closing(each):
+            for one in each:
+                yield one.candidate, one.answer
 
-def _answers(
-    each: Generator[Judged[Candidate], None, None],
-) -> Generator[tuple[Candidate, Any], None, None]:
-    with contextlib.closing(each):
-        for one in each:
-            yield one.candidate, one.answer
+    return answers()
 
 
 def judged(
@@ -128,7 +127,6 @@ def judged(
     """`guarded_map`, of a guard that was checked, with the models of workers that send them."""
     sent: deque[Candidate] = deque()  # to the workers, and not yet judged
     answers: list[tuple[Candidate, Any]] = []
-
     task = delayed(fit_predict)
 
     def tasks() -> Iterator[Any]:
@@ -155,7 +153,7 @@ def judged(
     except GeneratorExit:  # closed by the caller, who has all answers
         raise
     except BaseException as error:
-        hand_over(error, answers, len(answers))
+        hand_over(error, answers)
         raise
     finally:
         with warnings.catch_warnings():

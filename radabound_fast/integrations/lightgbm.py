@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from radabound_fast._extras import needs
 from radabound_fast.integrations._rounds import Rounds
@@ -25,37 +24,25 @@ _REGRESSION = ("regression", "regression_l1", "huber", "fair", "poisson", "quant
 OUTPUTS |= dict.fromkeys((*_REGRESSION, "gamma", "tweedie"), "numbers")
 
 
-class GuardedRounds:
-    """What `guarded_rounds` returns.
+class GuardedRounds(Rounds):
+    """What `guarded_rounds` returns."""
 
-    Attributes
-    ----------
-    answers : list of (int, Answer)
-        How many rounds the ensemble had, and what the guard answered.
-    """
-
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._n_threads = rounds, 0
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         # after LightGBM's own, early stopping among them, which has 30; it looks in __dict__
         self.order = 40
-
-    @property
-    def answers(self) -> list[tuple[int, Any]]:
-        return self._rounds.answers
+        self._n_threads = 0
 
     def __call__(self, env: Any) -> None:
-        rounds, n_rounds = self._rounds, env.iteration + 1
         if env.iteration == env.begin_iteration:
             objective, n_classes, self._n_threads = _checked(env.model)
-            rounds.start(objective, OUTPUTS, n_classes)
-        answered = True
-        if rounds.is_due(n_rounds):
-            # without a number it takes all cores, and training goes on with them
-            scores = env.model.predict(rounds.X_holdout, num_threads=self._n_threads)
-            answered = rounds.ask(n_rounds, np.asarray(scores))
-        ends = not answered or n_rounds == env.end_iteration
-        if ends and rounds.best is not None:
-            (best, value), holdout = rounds.best, rounds.guard.holdout
+            self._start(objective, OUTPUTS, n_classes)
+        # without a number of threads it takes all cores, and training goes on with them
+        predict = partial(env.model.predict, self._X_holdout, num_threads=self._n_threads)
+        answered = self._goes_on(env.iteration + 1, predict)
+        ends = not answered or env.iteration + 1 == env.end_iteration
+        if ends and self._best is not None:
+            (best, value), holdout = self._best, self._holdout
             score = "holdout", holdout.metric, value, holdout.greater_is_better
             raise EarlyStopException(best - 1, [score])
 
@@ -70,10 +57,11 @@ def guarded_rounds(
 ) -> GuardedRounds:
     """A callback for ``lightgbm.train`` and ``LGBMClassifier.fit``.
 
-    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
-    an `init_model` among them.  Training ends at the halt, or after the last round, with the best
-    answered one, the first of equals, as ``best_iteration``.  Beside early stopping, the round
-    that is best for that stands, unless the guard halts first.
+    It queries the ensemble whenever its rounds, those of an `init_model` among them, are a multiple
+    of `every`.  Training ends at the halt, or after the last round, with the best answered one, the
+    first of equals, as ``best_iteration``.  Beside early stopping, the round that is best for that
+    stands, unless the guard halts first.  The attribute ``answers`` lists (rounds, answer) of the
+    last training, also after an error.
 
     Parameters
     ----------
@@ -90,29 +78,20 @@ def guarded_rounds(
         For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
         ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
 
-    Returns
-    -------
-    callable
-        Its attribute `answers` lists (rounds, answer) of the last training, also after an error.
-
     Raises
     ------
     HoldoutExhausted
         The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
-        No guard made on labels, another length, or in training, before any query:
-        ``lightgbm.cv``, an objective of the user's own or one that gives nothing that the metric
-        takes, boosting "dart", whose rounds change the trees before them, or classes that do not
-        fit the booster's.
+        No guard made on labels, another length, or in training, before any query: ``lightgbm.cv``,
+        an objective of the user's own or one that gives nothing that the metric takes, boosting
+        "dart", whose rounds change the trees before them, or classes that do not fit the booster's.
     """
-    return GuardedRounds(Rounds(guard, X_holdout, every, classes, key))
+    return GuardedRounds(guard, X_holdout, every=every, classes=classes, key=key)
 
 
 def _checked(model: Any) -> tuple[str, int, int]:
-    """Return a booster's objective, and its number of classes and of threads.
-
-    Raises TypeError or ValueError if it cannot be judged.
-    """
+    """Objective, number of classes and of threads of a booster that can be queried."""
     if not isinstance(model, Booster):
         raise TypeError(
             "guarded_rounds is for lightgbm.train and LGBMClassifier, got lightgbm.cv: its folds "

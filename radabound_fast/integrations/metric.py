@@ -1,8 +1,4 @@
-"""Tools that score models themselves: a metric and a scorer that ask a guard.
-
-``metric(y_true, y_pred)`` is for whatever takes such a function, `HoldoutMetric.scorer` for
-whatever takes scikit-learn's ``scorer(estimator, X, y)``.  It needs no tool to be installed.
-"""
+"""Tools that score models themselves: ``metric(y_true, y_pred)``, and scikit-learn's scorer."""
 
 from __future__ import annotations
 
@@ -77,23 +73,22 @@ class HoldoutMetric:
 
     Notes
     -----
-    What is guaranteed is what the guard guarantees, and rests on two things that no code can see:
-    that the tool uses the holdout's rows for this metric alone (nothing is fitted, stopped,
-    weighted or chosen by them otherwise), and that a key says all that was chosen.
+    The guard's guarantee rests on two things that no code can see: that the tool uses the holdout's
+    rows for this metric alone (nothing is fitted, stopped, weighted or chosen by them otherwise),
+    and that a key says all that was chosen.
 
-    Over `spaces.Improvements` a search needs no keys and may be any program: the value that is
-    returned is then the best so far, rounded, while ``search.report()`` has every model's own
-    value and interval.
+    Over `spaces.Improvements` a search needs no keys and may be any program: it returns the best
+    value so far, rounded, while ``search.report()`` has every model's own value and interval.
 
     *The same key again* is another training with ``allow_reruns=True``.  Else its answer is the
     first one's, whatever the predictions: a second model of a learner that tosses coins is not
     judged.
 
-    *Other processes.*  Labels are needed wherever a metric is computed, so a pickled metric holds
-    them: send it to workers that you trust.  With a `DeclaredSearch` each worker has a copy that
-    answers alike; a guard, or a search, that was opened from a database (``open``) each opens
-    again, so that together they are one.  Any other guard has one owner, and its metric cannot be
-    pickled.  A copy in the same process is the metric itself.
+    *Other processes.*  A pickled metric holds the labels: send it to workers that you trust.  With
+    a `DeclaredSearch` each worker has a copy that answers alike; a guard or a search that was
+    opened from a database (``open``) each opens again, so that together they are one.  Any other
+    guard has one owner, and its metric cannot be pickled.  A copy in the same process is the metric
+    itself.
 
     Examples
     --------
@@ -126,13 +121,15 @@ class HoldoutMetric:
             )
         check_choice(("refuse", "plain"), other_rows=other_rows)
         check_choice(("raise", "worst", "stop"), withheld=withheld)
-        self._restore(here, other_rows, withheld)
+        self.__setstate__((here, other_rows, withheld))
 
-    def _restore(self, guard: _GuardHere, other_rows: OtherRows, withheld: Withheld) -> None:
-        self.guard, self.other_rows, self.withheld = guard, other_rows, withheld
+    def __setstate__(self, state: tuple[Any, OtherRows, Withheld]) -> None:
+        guard, self.other_rows, self.withheld = state
+        # one that is opened again may have halted: that is said at the next call
+        self.guard: _GuardHere = guard() if isinstance(guard, partial) else guard
         self._best_so_far: BestSoFar | None = None
-        if is_search_here(guard) and isinstance(guard.space, Improvements):
-            self._best_so_far = BestSoFar(guard, guard.space.n_levels)
+        if is_search_here(self.guard) and isinstance(self.guard.space, Improvements):
+            self._best_so_far = BestSoFar(self.guard, self.guard.space.n_levels)
 
     @property
     def __name__(self) -> str:
@@ -165,24 +162,17 @@ class HoldoutMetric:
         guess: float | None = None,
         sample_weight: None = None,
     ) -> float:
-        """Return the metric of these predictions.
+        """Return the metric of these predictions, in its own units.
 
         Parameters
         ----------
         y_true : array_like, shape (n_samples,)
             The holdout's labels, in order; others as `other_rows` says.
-        y_pred : array_like, shape (n_samples,)
-            Predictions as ``guard.query`` takes them.
-        key, guess : optional
+        y_pred, key, guess
             As ``guard.query`` takes them.
         sample_weight : None
-            For tools that pass it: rows count as the holdout was made to count them, which is
-            fixed before any score is seen.
-
-        Returns
-        -------
-        float
-            In the metric's own units.
+            For tools that pass it: how rows count is fixed by the holdout, before any score is
+            seen.
 
         Raises
         ------
@@ -207,7 +197,7 @@ class HoldoutMetric:
         if self._best_so_far is not None:
             return self._best_so_far.query(y_pred)
         try:
-            return float(ask(self.guard, y_pred, key=key, guess=guess)[0].value)
+            return float(ask(guard, y_pred, key=key, guess=guess)[0].value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
                 return self._worst
@@ -258,8 +248,9 @@ class HoldoutMetric:
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
-    def __reduce__(self) -> Any:
-        guard, database = self.guard, self.guard.database
+    def __getstate__(self) -> tuple[Any, OtherRows, Withheld]:
+        guard: Any = self.guard
+        database = guard.database
         if database is None and self._best_so_far is not None:
             raise TypeError(
                 "a HoldoutMetric over spaces.Improvements cannot be pickled: what its search was "
@@ -271,32 +262,21 @@ class HoldoutMetric:
                 "of a key are counted in one place; DeclaredSearch.open counts them for several "
                 "processes"
             )
-        options = self.other_rows, self.withheld
         # a search is sent with the path of its own
-        if database is None or is_search_here(guard) or _scores(guard):
-            return _restored, (type(self), guard, *options)
-        kind: Any = type(guard)
-        opens = partial(kind.open, database.path, guard.holdout, durability=database.durability)
-        return _restored, (type(self), opens, *options)
+        if database is not None and not is_search_here(guard) and not _scores(guard):
+            opens = type(guard).open
+            guard = partial(opens, database.path, guard.holdout, durability=database.durability)
+        return guard, self.other_rows, self.withheld
 
     def __repr__(self) -> str:
         options = f"other_rows={self.other_rows!r}, withheld={self.withheld!r}"
         return f"HoldoutMetric({self.guard!r}, {options})"
 
 
-def _restored(
-    kind: type[HoldoutMetric], guard: Any, other_rows: OtherRows, withheld: Withheld
-) -> HoldoutMetric:
-    """The metric of a guard, or of one that is opened again by calling `guard`."""
-    metric = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
-    metric._restore(guard() if isinstance(guard, partial) else guard, other_rows, withheld)
-    return metric
-
-
 class HoldoutScorer:
     """What `HoldoutMetric.scorer` returns: ``scorer(estimator, X, y)``.
 
-    The estimator is asked for what the metric takes: classes, numbers, probabilities, or scores
+    The estimator predicts what the metric takes: classes, numbers, probabilities, or scores
     (``decision_function``, or the probability of the positive class).  An error rate becomes an
     accuracy, and other metrics of which less is better are negated.
 
@@ -326,10 +306,8 @@ class HoldoutScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, *, sample_weight: None = None) -> float:
         metric, holdout = self.metric, self.metric.guard.holdout
         predictions = Response.to(holdout).of(estimator, X)
-        key = None
-        if self._key is not None:
-            key = self._key(estimator)
-        elif self._space is not None:
+        key = None if self._key is None else self._key(estimator)
+        if self._space is not None:
             key = self._key_by_names(self._space, estimator)
         value = metric(y, predictions, key=key, sample_weight=sample_weight)
         return float(as_score(holdout, value))
@@ -369,10 +347,9 @@ class HoldoutScorer:
 
 def _names_of(space: Space) -> list[tuple[str, ...]]:
     """The names of a key's parameters, of each kind of key that the space has."""
-    if isinstance(space, Grid):
-        return list(dict.fromkeys(tuple(sorted(grid)) for grid in space.grids))
-    if isinstance(space, Choice) and all(isinstance(value, Mapping) for value in space.values):
-        return list(dict.fromkeys(tuple(sorted(value)) for value in space.values))
+    keys: Any = space.grids if isinstance(space, Grid) else getattr(space, "values", ())
+    if isinstance(space, Grid | Choice) and all(isinstance(key, Mapping) for key in keys):
+        return list(dict.fromkeys(tuple(sorted(key)) for key in keys))
     raise TypeError(
         "key must be a function of the estimator where the space is no grid and no list of "
         f"parameters, got a {type(space).__name__}"

@@ -43,19 +43,15 @@ def log_answers(answers: Iterable[Answer]) -> None:
 def log_trial(study: Any, trial: Any) -> None:
     """Log the answer of a trial; the step is the trial's number.
 
-    It is a callback for ``study.optimize(guarded_objective(...), callbacks=[log_trial])``.  A trial
-    without an answer, as one that was pruned, logs nothing.
+    It is a callback for ``study.optimize(guarded_objective(...), callbacks=[log_trial])``; a trial
+    without an answer logs nothing.
     """
-    metrics = metrics_of_trial(trial)
-    if metrics:
+    if metrics := metrics_of_trial(trial):
         mlflow.log_metrics(metrics, step=trial.number)
 
 
 def log_report(report: Report | RemoteReport) -> None:
-    """Log a report as artifacts, and its sentence as the tag ``holdout``.
-
-    It is ``search.report()``; the artifacts are ``holdout.html`` and ``holdout.json``.
-    """
+    """Log ``search.report()`` as ``holdout.html`` and ``holdout.json``, its sentence as a tag."""
     mlflow.log_text(report.to_html(), "holdout.html")
     mlflow.log_text(report.to_json(), "holdout.json")
     mlflow.set_tag("holdout", str(report))

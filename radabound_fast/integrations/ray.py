@@ -12,24 +12,18 @@ from typing import Any
 import numpy as np
 
 from radabound_fast.spaces import Grid, PointSample, Steps
-from radabound_fast.spaces.numbers import as_int
+from radabound_fast.spaces.tokens import as_int
 
 
 def space_of(param_space: Mapping[str, Any]) -> Grid:
-    """The space of a ``param_space`` of finitely many values.
+    """The space of a ``param_space`` of finitely many values; a key is a trial's `flat` ``config``.
 
     Parameters
     ----------
     param_space : mapping
         Names to ``{"grid_search": [...]}``, ``tune.grid_search``, ``tune.choice``,
         ``tune.randint``, ``tune.lograndint``, the quantized ones (``tune.quniform``,
-        ``tune.qrandint``, ...), or constants.  Mappings may be nested.
-
-    Returns
-    -------
-    Grid
-        A key is a trial's ``config``, with the names of nested mappings joined by "/", as Ray
-        itself writes them: ``{"model/depth": 3}``.  `flat` makes it.
+        ``tune.qrandint``, ...), constants, or mappings of them.
 
     Raises
     ------
@@ -49,12 +43,7 @@ def space_of(param_space: Mapping[str, Any]) -> Grid:
 
 
 def flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with nested mappings written as one, names joined by "/".
-
-    Parameters
-    ----------
-    config : mapping
-        What a trainable is called with.
+    """A configuration with nested mappings written as one, names joined by "/" as Ray does.
 
     Examples
     --------
@@ -73,18 +62,14 @@ def flat(config: Mapping[str, Any]) -> dict[str, Any]:
 def points_of(param_space: Mapping[str, Any], n: int, seed: int | None = None) -> PointSample:
     """Points of a ``param_space``, drawn beforehand; its domains may be continuous.
 
+    ``points_of(...).nearest(config)`` is the point to train with; mappings stay nested.
+
     Parameters
     ----------
     param_space : mapping
-        As for `space_of`, with any domain that draws by itself.
+        As for `space_of`, with any domain; the domains draw, and chance from a ``grid_search``.
     n, seed
-        As for `spaces.PointSample`; points are drawn by the domains, and by chance from a
-        ``grid_search``.
-
-    Returns
-    -------
-    PointSample
-        ``nearest(config)`` returns the point to train with; mappings stay nested.
+        As for `spaces.PointSample`.
 
     Raises
     ------
@@ -108,10 +93,9 @@ def _drawn(param_space: Mapping[str, Any], rng: np.random.Generator) -> dict[str
 def _value_of(name: str, domain: Any, rng: np.random.Generator) -> Any:
     if isinstance(domain, Mapping) and "grid_search" not in domain:
         return _drawn(domain, rng)
-    if isinstance(domain, Mapping):
-        return domain["grid_search"][rng.integers(len(domain["grid_search"]))]
-    if hasattr(domain, "categories"):
-        return domain.categories[rng.integers(len(domain.categories))]
+    if isinstance(domain, Mapping) or hasattr(domain, "categories"):
+        values = _values_of(name, domain)
+        return values[rng.integers(len(values))]
     _check_domain(name, domain)
     return domain.sample(random_state=rng) if hasattr(domain, "sampler") else domain
 
@@ -148,27 +132,18 @@ def _between(name: str, domain: Any) -> Any:
         # the multiples of q up to the upper end: of qrandint(1, 10) Ray draws 1 to 9, FLAML 10 too
         first, last = -(-low // q), high // q
         return range(int(first) * q, int(last) * q + 1, q) if whole else Steps(low, high, q)
-    raise ValueError(
-        f"{name} must have finitely many values, got {_in_words(domain)}: draw points beforehand, "
-        f'points_of(param_space, 10_000), or write "{name}": {_finite(domain)}'
-    )
-
-
-def _finite(domain: Any) -> str:
-    """The line that would do in place of a domain without end."""
-    low, high, sampler = domain.lower, domain.upper, domain.sampler
-    inner = getattr(sampler, "sampler", sampler)
-    if "Normal" in str(inner):  # five of ten thousand draws are elsewhere
-        q = getattr(sampler, "q", 0.05 * inner.sd)
-        ends = (q * round((inner.mean + side * 3.5 * inner.sd) / q) for side in (-1, 1))
-        return "tune.quniform({:g}, {:g}, {:g})".format(*ends, q)
-    if "Log" in str(inner):
-        return f"tune.choice(np.geomspace({low:g}, {high:g}, 101).tolist())"
-    return f"tune.quniform({low:g}, {high:g}, {(high - low) / 100:g})"
-
-
-def _in_words(domain: Any) -> str:
     inner = getattr(domain.sampler, "sampler", domain.sampler)
-    if "Normal" in str(inner):
-        return f"a normal distribution of mean {inner.mean:g} and deviation {inner.sd:g}"
-    return f"{type(domain).__name__}({domain.lower}, {domain.upper}) without a step"
+    words = f"{type(domain).__name__}({low}, {high}) without a step"
+    if "Normal" in str(inner):  # five of ten thousand draws are not between these ends
+        words = f"a normal distribution of mean {inner.mean:g} and deviation {inner.sd:g}"
+        step = 0.05 * inner.sd if q is None else q
+        ends = (step * round((inner.mean + side * 3.5 * inner.sd) / step) for side in (-1, 1))
+        finite = "tune.quniform({:g}, {:g}, {:g})".format(*ends, step)
+    elif "Log" in str(inner):
+        finite = f"tune.choice(np.geomspace({low:g}, {high:g}, 101).tolist())"
+    else:
+        finite = f"tune.quniform({low:g}, {high:g}, {(high - low) / 100:g})"
+    raise ValueError(
+        f"{name} must have finitely many values, got {words}: draw points beforehand, "
+        f'points_of(param_space, 10_000), or write "{name}": {finite}'
+    )

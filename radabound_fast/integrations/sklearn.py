@@ -1,32 +1,51 @@
-"""scikit-learn: a search over candidates that asks one guard, and stops when it halts."""
+"""scikit-learn: a search over candidates that asks one guard; what any search declares."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from radabound_fast._checks import check_integer
 from radabound_fast._extras import needs
-from radabound_fast.integrations._candidates import (
-    Worker,
-    check_length,
-    delegated,
-    listed_candidates,
-    results_of,
-)
 from radabound_fast.integrations._estimators import Response, as_score
-from radabound_fast.integrations._owner import check_guard, first_withheld
+from radabound_fast.integrations._owner import Fitted, check_guard, first_withheld
+from radabound_fast.spaces import Choice, Grid
+from radabound_fast.spaces.tokens import token_of
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 with needs("sklearn"):
-    from sklearn.base import BaseEstimator, MetaEstimatorMixin
+    from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+    from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
     from sklearn.utils import get_tags
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import _num_samples, check_is_fitted
 
-    from radabound_fast.integrations._sklearn_space import space_of
     from radabound_fast.integrations.joblib import judged
 
 __all__ = ["HoldoutSearchCV", "space_of"]
+
+
+def _delegated(name: str) -> Any:
+    """A method that the search has if its estimator has it, and passes on once fitted."""
+
+    def has(search: Any) -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__ = name
+    method.__doc__ = f"``best_estimator_.{name}(X)``."
+    return available_if(has)(method)
 
 
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,13 +68,10 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs : int, optional
         As in `joblib.Parallel`.  The answers and the halt do not depend on it.
     refit : bool, default True
-        Whether to have `best_estimator_`, as in scikit-learn.  It is the very model that was
-        judged, and nothing is fitted again: of a learner that tosses coins another fit is another
-        model, of which the answer says nothing.  Workers then send their models beside the
-        predictions.
+        Whether to have `best_estimator_`: the very model that was judged, since of a learner that
+        tosses coins another fit is another model.  Workers then send their models as well.
     cv : int, splitter or iterable, default 5
-        For a `GuessAndCheck`: the guess is the cross-validation error on `X` and `y`.  Not used
-        otherwise.
+        For a `GuessAndCheck` alone: the guess is the cross-validation error on `X` and `y`.
     verbose : int, default 0
         Above 0: how far it has come, on stderr, as a bar in a terminal (with tqdm) and a line now
         and then elsewhere.
@@ -63,17 +79,16 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_estimator_ (with ``refit=True``), best_params_, best_index_, best_answer_, best_score_
-        Of the best answer, the first of equals.  `best_estimator_` is the model that was judged.
+        Of the best answer, the first of equals.
     cv_results_ : dict of sequences, one entry per candidate
         For ``pandas.DataFrame(cv_results_)``, with scikit-learn's names.  "params" and a masked
         array ``param_*`` for each; "mean_test_score", the score on the holdout, and
         "rank_test_score", 1 for the best; "low_test_score" and "high_test_score", the answer's
-        interval.  More of a score is better: it is the accuracy of an error, and minus the value of
-        "mean_cost".  As the guard gave it: "answer", "half_width" and "complexity".  nan where
-        there is none; "withheld" is True for the candidate whose answer was withheld and for
-        those after it, which were not asked.  Also there after an error or Ctrl-C, with what was
-        answered before.  There is no "std_test_score": one holdout has no spread over folds, and
-        the interval says how far the score may be off.
+        interval, in place of a "std_test_score".  More of a score is better: it is the accuracy of
+        an error, and minus the value of "mean_cost".  As the guard gave it: "answer", "half_width"
+        and "complexity".  nan where there is none; "withheld" is True for the candidate whose
+        answer was withheld and for those after it, which were not queried.  Also there after an
+        error or Ctrl-C, with what was answered before.
     halted_ : bool
         Whether the guard halted in this search.
     n_splits_, multimetric_
@@ -137,8 +152,12 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         guard = check_guard(self.guard)
         holdout = guard.holdout
-        check_length(X_holdout, holdout.n_samples)
-        candidates = listed_candidates(self.candidates)
+        n_rows = _num_samples(X_holdout)
+        if n_rows != holdout.n_samples:
+            raise ValueError(
+                f"X_holdout must have the guard's {holdout.n_samples} samples, got {n_rows}"
+            )
+        candidates = _listed(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
         guesses, response = guard.needs == "guess", Response.to(holdout)
@@ -158,7 +177,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                         best_so_far, model, is_judged = score, one.model, one.is_judged
         finally:
             self.halted_: bool = guard.halted
-            self.cv_results_ = results_of(holdout, candidates, answers)
+            self.cv_results_ = _results(holdout, candidates, answers)
         if not answers:
             raise first_withheld(guard)
         scores = self.cv_results_["mean_test_score"]
@@ -176,10 +195,10 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_estimator_: Any = model
         return self
 
-    predict = delegated("predict")
-    predict_proba = delegated("predict_proba")
-    predict_log_proba = delegated("predict_log_proba")
-    decision_function = delegated("decision_function")
+    predict = _delegated("predict")
+    predict_proba = _delegated("predict_proba")
+    predict_log_proba = _delegated("predict_log_proba")
+    decision_function = _delegated("decision_function")
 
     def score(self, X: Any, y: Any) -> float:
         """``best_estimator_.score(X, y)``: on data that nobody chose by, not on the holdout."""
@@ -197,3 +216,170 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
             setattr(tags, name, getattr(inner, name))
         return tags
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a worker needs to fit a candidate: the training part, and the rows to predict."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    fit_params: dict[str, Any]
+    X_holdout: Any
+    response: Response
+    cv: Any  # what a guess is made with; None: no guess is needed
+    keeps_models: bool  # whether models are sent beside their predictions
+
+    def __call__(self, params: dict[str, Any]) -> Fitted:
+        # parameters may be estimators themselves: each candidate gets its own
+        candidate = clone(self.estimator).set_params(**clone(params, safe=False))
+        guess = None
+        if self.cv is not None:
+            accuracy = cross_val_score(
+                candidate, self.X, self.y, cv=self.cv, scoring="accuracy", error_score="raise",
+                params=self.fit_params,
+            )  # fmt: skip
+            guess = 1.0 - float(accuracy.mean())
+        model = candidate.fit(self.X, self.y, **self.fit_params)
+        y_pred = self.response.of(model, self.X_holdout)
+        return Fitted(y_pred, guess, model if self.keeps_models else None)
+
+
+def _listed(candidates: Any) -> list[dict[str, Any]]:
+    """Every candidate; a dict is a grid, and a list of them grids, as in `ParameterGrid`."""
+    are_grids = isinstance(candidates, (Mapping, list, tuple))
+    try:
+        listed = list(ParameterGrid(candidates) if are_grids else candidates)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"candidates must be a grid or several, and a list of candidates spaces.Choice(list): "
+            f"{error}"
+        ) from None
+    if not listed or not all(isinstance(params, Mapping) for params in listed):
+        raise ValueError(f"candidates must be a grid or yield parameters, got {candidates!r}")
+    return [dict(params) for params in listed]
+
+
+def _results(
+    holdout: AnyHoldout, candidates: list[dict[str, Any]], answers: list[Any]
+) -> dict[str, Any]:
+    """`HoldoutSearchCV.cv_results_`."""
+    fields = [answer.to_dict() for answer in answers] + [{}] * (len(candidates) - len(answers))
+
+    def column(name: str) -> NDArray[np.float64]:
+        return np.array([each.get(name, np.nan) for each in fields], np.float64)
+
+    scores = as_score(holdout, column("value"))
+    limits = np.sort([as_score(holdout, column(name)) for name in ("low", "high")], axis=0)
+    return {
+        "params": candidates,
+        **_parameters(candidates),
+        "mean_test_score": scores,
+        "low_test_score": limits[0],
+        "high_test_score": limits[1],
+        "rank_test_score": _ranks(scores),
+        "answer": column("value"),
+        "half_width": column("half_width"),
+        "complexity": column("complexity"),
+        "withheld": np.arange(len(candidates)) >= len(answers),
+    }
+
+
+def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """A masked array for each parameter, masked where a candidate does not have it."""
+    columns = {}
+    for name in sorted({name for params in candidates for name in params}):
+        has = [name in params for params in candidates]
+        given = [params[name] for params in candidates if name in params]
+        kinds = {type(value) for value in given}
+        plain = len(kinds) == 1 and kinds <= {bool, int, float, np.float64, np.int64}
+        column = np.ma.MaskedArray(
+            np.zeros(len(candidates), np.array(given).dtype if plain else object),
+            mask=np.logical_not(has),
+        )
+        for row, value in zip(np.flatnonzero(has), given, strict=True):
+            column[int(row)] = value
+        columns[f"param_{name}"] = column
+    return columns
+
+
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
+    """1 is the best, equals share the lower number, and what was withheld comes last."""
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    return np.array([1 + np.sum(known > score) for score in known], np.int32)
+
+
+def space_of(search_or_candidates: Any) -> Grid | Choice:
+    """The candidates of a search: a grid, or a list that is drawn beforehand.
+
+    Parameters
+    ----------
+    search_or_candidates : search, ParameterGrid, ParameterSampler, mapping or list of mappings
+        `GridSearchCV`, `HalvingGridSearchCV` and `ParameterGrid`: their grid.
+        `RandomizedSearchCV`, `HalvingRandomSearchCV` and `ParameterSampler`: the candidates that
+        they will draw, which are drawn here, so ``random_state`` must be an int.  A mapping or a
+        list of them: grids, as everywhere in scikit-learn; a list of candidates is
+        `spaces.Choice(list)`.
+
+    Returns
+    -------
+    Grid or Choice
+        A key is a dict of parameters, as in ``cv_results_["params"]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        None of these; no int for ``random_state`` or ``n_candidates``; values that stand there
+        twice or have no form that another process would know.
+
+    Notes
+    -----
+    A halving search trains a candidate anew on every rung, on more data: if the holdout is asked
+    on each, declare ``space_of(search) * InOrder()`` and pass ``key=(params, rung)``.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import ParameterSampler
+    >>> from scipy.stats import loguniform
+    >>> sampler = ParameterSampler({"C": loguniform(0.01, 100)}, n_iter=60, random_state=0)
+    >>> space = space_of(sampler)
+    >>> space.size, all(params in space for params in sampler)
+    (60, True)
+    """
+    given = search_or_candidates
+    if hasattr(given, "param_grid"):
+        return Grid(given.param_grid)
+    if hasattr(given, "param_distributions"):
+        return _drawn(given)
+    several = isinstance(given, (list, tuple)) and all(isinstance(one, Mapping) for one in given)
+    if several or isinstance(given, Mapping):
+        return Grid(given)
+    raise TypeError(
+        "search_or_candidates must be a search with a param_grid or param_distributions, or a grid "
+        f"or several, got {given!r}"
+    )
+
+
+def _drawn(search: Any) -> Choice:
+    """What will be drawn, each candidate once."""
+    state = search.random_state
+    if isinstance(state, bool) or not hasattr(type(state), "__index__"):
+        raise ValueError(
+            "random_state must be an int, so that the candidates are drawn before any score is "
+            f"seen and are the same everywhere, got {state!r}"
+        )
+    n_candidates = search.n_iter if hasattr(search, "n_iter") else search.n_candidates
+    if isinstance(n_candidates, str) and not hasattr(search, "n_iter"):  # "exhaust"
+        raise ValueError(f"n_candidates must be an int to be declared, got {n_candidates!r}")
+    sampler = ParameterSampler(
+        search.param_distributions, check_integer(n_candidates=n_candidates), random_state=state
+    )
+    drawn = [_in_order(params, sampler.param_distributions) for params in sampler]
+    return Choice(list({token_of(params, "candidates"): params for params in drawn}.values()))
+
+
+def _in_order(params: dict[str, Any], distributions: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Parameters in the order in which they were declared, where scikit-learn sorts them."""
+    names = next(one for one in distributions if one.keys() == params.keys())
+    return {name: params[name] for name in names}

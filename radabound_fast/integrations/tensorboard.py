@@ -32,8 +32,8 @@ def log_answers(writer: Any, answers: Iterable[Answer]) -> None:
 def log_trial(writer: Any) -> Callable[[Any, Any], None]:
     """Return a callback that logs the answer of a trial; the step is the trial's number.
 
-    It is for ``study.optimize(guarded_objective(...), callbacks=[log_trial(writer)])``.  A trial
-    without an answer, as one that was pruned, logs nothing.
+    It is for ``study.optimize(guarded_objective(...), callbacks=[log_trial(writer)])``; a trial
+    without an answer logs nothing.
     """
 
     def callback(study: Any, trial: Any) -> None:
@@ -43,10 +43,9 @@ def log_trial(writer: Any) -> Callable[[Any, Any], None]:
 
 
 def log_report(writer: Any, report: Report | RemoteReport) -> None:
-    """Log a report: its sentence, table and guarantee as text, and its picture as an image.
+    """Log ``search.report()``: sentence, table and guarantee as text, the picture as an image.
 
-    It is ``search.report()``; the writer has ``add_text(tag, text)``, and ``add_figure`` for the
-    picture, as a ``SummaryWriter`` has.
+    The writer has ``add_text(tag, text)``, and ``add_figure`` for the picture.
     """
     writer.add_text("holdout/report", report.to_markdown())
     if hasattr(report, "plot") and hasattr(writer, "add_figure"):

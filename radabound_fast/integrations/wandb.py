@@ -35,11 +35,10 @@ def log_answers(answers: Iterable[Answer]) -> None:
 def log_trial(study: Any, trial: Any) -> None:
     """Log the answer of a trial, over the trial's number.
 
-    It is a callback for ``study.optimize(guarded_objective(...), callbacks=[log_trial])``.  A trial
-    without an answer, as one that was pruned, logs nothing.
+    It is a callback for ``study.optimize(guarded_objective(...), callbacks=[log_trial])``; a trial
+    without an answer logs nothing.
     """
-    metrics = metrics_of_trial(trial)
-    if metrics:
+    if metrics := metrics_of_trial(trial):
         _run().log(metrics | {_STEP: trial.number})
 
 

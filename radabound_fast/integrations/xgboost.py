@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from radabound_fast._extras import needs
 from radabound_fast.integrations._rounds import Rounds
-
-if TYPE_CHECKING:
-    from radabound_fast.integrations._owner import AnyGuard
 
 with needs("xgboost"):
     from xgboost import Booster, DMatrix
@@ -32,14 +26,13 @@ _ERRORS = ("squarederror", "squaredlogerror", "pseudohubererror", "absoluteerror
 OUTPUTS |= {f"reg:{name}": "numbers" for name in (*_ERRORS, "gamma", "tweedie")}
 
 
-class GuardedRounds(TrainingCallback):
+class GuardedRounds(Rounds, TrainingCallback):
     """A callback for ``xgboost.train`` and ``XGBClassifier``.
 
-    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
-    an `xgb_model` among them.  Training ends at the halt, and the booster is cut after the best
-    answered round, the first of equals, its ``best_iteration``: so it is the model that was judged.
-    Beside early stopping, the round that is best for that stands, uncut, unless the guard halts
-    first.
+    It queries the ensemble whenever its rounds, those of an `xgb_model` among them, are a multiple
+    of `every`.  Training ends at the halt, and the booster is cut after the best answered round,
+    the first of equals, its ``best_iteration``: so it is the model that was judged.  Beside early
+    stopping, the round that is best for that stands, uncut, unless the guard halts first.
 
     Parameters
     ----------
@@ -59,8 +52,7 @@ class GuardedRounds(TrainingCallback):
     Attributes
     ----------
     answers : list of (int, Answer)
-        How many rounds the ensemble had and what the guard answered, in the last training,
-        also after an error.
+        Rounds and answers of the last training, also after an error.
 
     Raises
     ------
@@ -73,28 +65,13 @@ class GuardedRounds(TrainingCallback):
         change what came before them, or classes that do not fit the booster's.
     """
 
-    def __init__(
-        self,
-        guard: AnyGuard,
-        X_holdout: Any,
-        *,
-        every: int = 10,
-        classes: Any = None,
-        key: Callable[[int], Any] | None = None,
-    ) -> None:
-        super().__init__()
-        self._rounds = Rounds(guard, X_holdout, every, classes, key)
-        self._n_before, self._halted = 0, False
-
-    @property
-    def answers(self) -> list[tuple[int, Any]]:
-        return self._rounds.answers
+    _n_before, _halted = 0, False
 
     def before_training(self, model: Any) -> Any:
         """Checks the booster."""
         objective, n_classes = _checked(model)
         hint = " (the default, where an objective is a function)"
-        self._rounds.start(objective, OUTPUTS, n_classes, hint)
+        self._start(objective, OUTPUTS, n_classes, hint)
         self._n_before, self._halted = model.num_boosted_rounds(), False
         # of the model that is continued
         model.set_attr(best_iteration=None, best_score=None)
@@ -102,17 +79,14 @@ class GuardedRounds(TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """True, which ends the training, once an answer is withheld."""
-        n_rounds = self._n_before + epoch + 1
-        if not self._rounds.is_due(n_rounds):
-            return False
-        X = self._rounds.X_holdout
-        scores = model.predict(X) if isinstance(X, DMatrix) else model.inplace_predict(X)
-        self._halted = not self._rounds.ask(n_rounds, np.asarray(scores))
+        X = self._X_holdout
+        predict = model.predict if isinstance(X, DMatrix) else model.inplace_predict
+        self._halted = not self._goes_on(self._n_before + epoch + 1, lambda: predict(X))
         return self._halted
 
     def after_training(self, model: Any) -> Any:
         """Returns the model of the best round, unless early stopping has named another."""
-        best = self._rounds.best
+        best = self._best
         if best is None or not self._halted and model.attr("best_iteration") is not None:
             return model
         n_rounds, value = best

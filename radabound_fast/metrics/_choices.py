@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from radabound_fast._checks import check_choice, shown
 
-from ._table import METRICS
-
 # by name; dataclasses are those alone that have options of their own, as each takes long to make
 _CHOICES: dict[str, type[MetricChoice]] = {}
 
@@ -25,9 +23,9 @@ class MetricChoice:
     name: ClassVar[str]  # a key of `METRICS`; scikit-learn's name where it has one
     _described: ClassVar[str] = ""  # the options that several classes share
 
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            _CHOICES[cls.name] = cls
+    def __init_subclass__(cls, name: str = "") -> None:
+        if name:
+            cls.name, _CHOICES[name] = name, cls
             cls.__doc__ = f"{cls.__doc__}{cls._described}"
 
     @property
@@ -37,22 +35,16 @@ class MetricChoice:
         return {name: value for name, value in values.items() if value is not None}
 
 
-class Error(MetricChoice):
+class Error(MetricChoice, name="error"):
     """The share of wrong predictions."""
 
-    name: ClassVar[str] = "error"
 
-
-class Accuracy(MetricChoice):
+class Accuracy(MetricChoice, name="accuracy"):
     """The share of right predictions."""
 
-    name: ClassVar[str] = "accuracy"
 
-
-class BalancedAccuracy(MetricChoice):
+class BalancedAccuracy(MetricChoice, name="balanced_accuracy"):
     """The mean of the classes' recalls."""
-
-    name: ClassVar[str] = "balanced_accuracy"
 
 
 @dataclass(frozen=True)
@@ -70,38 +62,24 @@ class _TwoClasses(MetricChoice):
     """
 
 
-class Precision(_TwoClasses):
+class Precision(_TwoClasses, name="precision"):
     """The share of right predictions among those of the positive class."""
 
-    name: ClassVar[str] = "precision"
 
-
-class Recall(_TwoClasses):
+class Recall(_TwoClasses, name="recall"):
     """The share of right predictions among the rows of the positive class."""
 
-    name: ClassVar[str] = "recall"
 
-
-class Specificity(_TwoClasses):
+class Specificity(_TwoClasses, name="specificity"):
     """The share of right predictions among the rows of the negative class."""
 
-    name: ClassVar[str] = "specificity"
 
-
-class F1(_TwoClasses):
+class F1(_TwoClasses, name="f1"):
     """The harmonic mean of precision and recall."""
-
-    name: ClassVar[str] = "f1"
-
-
-class RocAuc(_TwoClasses):
-    """The area under the ROC curve, of scores; ties count one half."""
-
-    name: ClassVar[str] = "roc_auc"
 
 
 @dataclass(frozen=True)
-class Cost(MetricChoice):
+class Cost(MetricChoice, name="mean_cost"):
     """The mean cost of predicted classes.
 
     Parameters
@@ -112,11 +90,14 @@ class Cost(MetricChoice):
     """
 
     costs: Any
-    name: ClassVar[str] = "mean_cost"
+
+
+class RocAuc(_TwoClasses, name="roc_auc"):
+    """The area under the ROC curve, of scores; ties count one half."""
 
 
 @dataclass(frozen=True)
-class LogLoss(MetricChoice):
+class LogLoss(MetricChoice, name="neg_log_loss"):
     """The negative mean log loss, of probabilities.
 
     Parameters
@@ -131,13 +112,10 @@ class LogLoss(MetricChoice):
 
     clip: float
     pos_label: Any = None
-    name: ClassVar[str] = "neg_log_loss"
 
 
-class BrierScore(_TwoClasses):
+class BrierScore(_TwoClasses, name="neg_brier_score"):
     """The negative mean Brier score, of probabilities."""
-
-    name: ClassVar[str] = "neg_brier_score"
 
 
 @dataclass(frozen=True)
@@ -154,16 +132,12 @@ class _OfNumbers(MetricChoice):
     """
 
 
-class AbsoluteError(_OfNumbers):
+class AbsoluteError(_OfNumbers, name="neg_mean_absolute_error"):
     """The negative mean absolute error, of numbers."""
 
-    name: ClassVar[str] = "neg_mean_absolute_error"
 
-
-class SquaredError(_OfNumbers):
+class SquaredError(_OfNumbers, name="neg_mean_squared_error"):
     """The negative mean squared error, of numbers."""
-
-    name: ClassVar[str] = "neg_mean_squared_error"
 
 
 # what other tools call them
@@ -189,10 +163,7 @@ _SYNONYMS = {
 
 
 def as_choice(metric: Any) -> MetricChoice:
-    """The metric that a name or an object stands for.
-
-    TypeError, ValueError: neither is it, or it is the name of a metric that needs an option.
-    """
+    """The metric that a name or an object stands for; the errors are those of `choice_of`."""
     if isinstance(metric, MetricChoice):
         return metric
     if isinstance(metric, type) and issubclass(metric, MetricChoice):
@@ -207,7 +178,7 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
     needs.
     """
     try:
-        name = check_choice(METRICS, metric=metric)
+        name = check_choice(_CHOICES, metric=metric)
     except ValueError as error:
         known = _SYNONYMS.get(metric.lower()) if isinstance(metric, str) else None
         if known is None:

@@ -20,7 +20,7 @@ from radabound_fast.bounds import (
 from radabound_fast.rows.rounded import Rounded
 
 from ._classes import around
-from ._table import METRICS
+from ._table import METRICS, Metric
 from ._values import count_of, counts_of, read_counts, read_values
 
 Array = NDArray[Any]
@@ -37,9 +37,10 @@ def as_floats(values: Any) -> Any:
     return np.asarray(values, np.float64) if np.ndim(values) else float(values)
 
 
-def ends_of(name: str, least: float, most: float) -> tuple[float, float]:
-    """The least and the largest value of a metric, given those of its losses."""
-    return (-most, -least) if name.startswith("neg_") else (least, most)
+def in_range(values: Any, least: float, most: float, lows: Any, highs: Any) -> Limits:
+    """Limits in [least, most], around the values, from those of the shares of that range."""
+    span = most - least
+    return around(values, least + span * lows, least + span * highs)
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,8 @@ class MeanLoss:
 
     @property
     def in_words(self) -> tuple[str, str]:
-        if self.n_folds is not None:
-            return self.name, OF_FOLDS
-        return (
-            self.name,
-            "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
-        )
+        exact = "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others"
+        return self.name, exact if self.n_folds is None else OF_FOLDS
 
     def values(self, stored: NDArray[Any]) -> Floats:
         return np.asarray(stored[:, 0] / np.left_shift(self.n_samples, stored[:, 1]))
@@ -133,14 +130,17 @@ class Measure(NamedTuple):
     rounded: Rounded | None = None  # the grid on which values leave
 
     @property
+    def row(self) -> Metric:
+        return METRICS[self.name]
+
+    @property
     def keeps(self) -> str:
         """What is kept of a query: see `Metric`."""
-        counts = self.weighting is None and self.rounded is None
-        return METRICS[self.name].keeps if counts else "limits"
+        return self.row.keeps if self.weighting is None and self.rounded is None else "limits"
 
     @property
     def greater_is_better(self) -> bool:
-        return METRICS[self.name].greater_is_better
+        return self.row.greater_is_better
 
     @property
     def n_kept(self) -> int:
@@ -158,42 +158,38 @@ class Measure(NamedTuple):
         """Whether rows have weights or groups."""
         return self.weighting is not None
 
-    def baseline_value(self, stored: Array) -> float | None:
-        """The metric of the baseline, given rows of what was kept."""
-        if self.baseline is None:
-            return None
-        if self.keeps == "limits":
-            value, gain = float(stored[0, 0]), float(stored[0, 3])
-            value += -gain if self.greater_is_better else gain
-            return value if self.rounded is None else float(self.rounded.of(value))
-        return float(self.values(np.array([[self.baseline[0], 0]]))[0])
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value of the metric."""
+        return self.row.signed(self.least, self.most)
+
+    # ---- in words ----------------------------------------------------------------------------
 
     @property
     def in_words(self) -> tuple[str, str]:
         """What is measured, and by which limits, as `guarantee` says it."""
-        row = METRICS[self.name]
+        row, weighted = self.row, "weighted " if self.is_weighted else ""
         condition = f" given {row.conditional_on}" if row.conditional_on else ""
         if self.n_folds is not None:
-            weighted = "weighted " if self.weighting is not None else ""
-            equal = self.weighting is None and row.counts_alike
-            limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
-            return f"{weighted}{self.name}", limits + condition
-        if self.weighting is not None:
+            limits = OF_WEIGHTED_FOLDS if weighted or row.n_effective else OF_FOLDS
+        elif weighted:
             return f"weighted {self.name}", "the limits of Result 23: Chernoff"
-        return self.name, f"the limits of {row.theorem}{condition}"
+        else:
+            limits = f"the limits of {row.theorem}"
+        return f"{weighted}{self.name}", limits + condition
 
     @property
     def where(self) -> str:
         """Where the value is that the limits are limits of."""
-        over = METRICS[self.name].over
-        if self.weighting is not None:
+        over = self.row.over
+        if self.is_weighted:
             over = "given the weights and the groups' sizes"
         return f"in the population ({over})" if over else "in the population"
 
     @property
     def assumed(self) -> str:
         """What is assumed of the rows, as `guarantee` says it."""
-        if self.weighting is None:
+        if not self.is_weighted:
             return INDEPENDENT
         where = "" if self.n_folds is None else ", each in one fold"
         return (
@@ -202,14 +198,26 @@ class Measure(NamedTuple):
             f"importance weights do, E[w loss]/E[w] is another number, and is not covered)"
         )
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The least and the largest value of the metric."""
-        return ends_of(self.name, self.least, self.most)
+    # ---- values and limits -------------------------------------------------------------------
+
+    def value(self, summary: Array) -> Array:
+        """The metric, given what its value rests on."""
+        values = self.row.value(self.sizes, summary)
+        return -values if self.row.is_negative else values
 
     def values(self, stored: Array) -> Array:
         """The metric, given rows of what was kept."""
-        return stored[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, stored)
+        return stored[:, 0] if self.keeps == "limits" else self.value(stored)
+
+    def baseline_value(self, stored: Array) -> float | None:
+        """The metric of the baseline, given rows of what was kept."""
+        if self.baseline is None:
+            return None
+        if self.keeps == "limits":
+            value, gain = float(stored[0, 0]), float(stored[0, 3])
+            value += -gain if self.greater_is_better else gain
+            return value if self.rounded is None else float(self.rounded.of(value))
+        return float(self.value(np.array([[self.baseline[0], 0]]))[0])
 
     def intervals(self, stored: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given rows of what was kept."""
@@ -219,22 +227,22 @@ class Measure(NamedTuple):
 
     def limits(self, summary: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given what its value rests on."""
-        row = METRICS[self.name]
-        if self.n_folds is None:
-            return row.interval(self, summary, nats)
-        assert row.n_effective is not None  # a Truth has checked it
-        return self.fold_limits(
-            row.value(self, summary), row.n_effective(self), nats, row.counts_alike
-        )
+        row, least, most = self.row, self.least, self.most
+        if self.n_folds is not None:
+            return self._fold_limits(self.value(summary), nats)
+        if row.keeps == "errors" or not row.is_mean:
+            return row.interval(self.sizes, summary, nats)
+        shares = np.clip((summary - least) / (most - least), 0.0, 1.0)
+        limits = row.interval(self.sizes, shares, nats)
+        return row.signed(*in_range(row.value(self.sizes, summary), least, most, *limits))
 
     def interval_of_value(self, value: Any, nats: Any) -> Limits:
         """Limits of the population's metric, given its value on the rows, or one a nats."""
-        values, row = read_values(value, *self.ends), METRICS[self.name]
+        values = read_values(value, *self.ends)
         if self.rounded is not None:
             return self._limits_of_rounded(as_floats(values), nats)
-        if self.n_folds is not None and not self.is_weighted and row.n_effective is not None:
-            n_rows = row.n_effective(self)
-            return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
+        if self.n_folds is not None and not self.is_weighted:
+            return self._fold_limits(as_floats(values), nats)
         n_rows = self._n_counted
         counts, is_count = counts_of(np.atleast_1d(values), n_rows)
         if not is_count.all():
@@ -251,14 +259,13 @@ class Measure(NamedTuple):
         if self.rounded is not None:
             return self._limits_of_rounded(counts / n_rows, nats)
         if self.n_folds is not None:
-            return self.fold_limits(counts / n_rows, n_rows, nats, True)
+            return self._fold_limits(counts / n_rows, nats)
         return binomial_interval(counts, n_rows, nats)
 
     @property
     def _n_counted(self) -> int:
         """Rows of which the metric is a share."""
-        row = METRICS[self.name]
-        if row.keeps != "errors" or row.n_effective is None or not row.counts_alike:
+        if self.row.column is None:
             raise ValueError(
                 f"metric must be a share of rows that the labels fix (error, accuracy, recall, "
                 f"specificity), got {self.name!r}, whose interval takes more than its value"
@@ -268,24 +275,50 @@ class Measure(NamedTuple):
                 "sample_weight and groups must be left out where an interval is asked for by its "
                 "value: it takes more"
             )
-        return int(row.n_effective(self))
+        return self.sizes[self.row.column]
 
-    def fold_limits(self, values: Any, n_effective: float, nats: Any, equal: bool) -> Limits:
+    def _fold_limits(self, values: Any, nats: Any) -> Limits:
+        """`fold_limits` without weights."""
+        row = self.row
+        if row.n_effective is not None:
+            return self.fold_limits(values, row.n_effective(self.sizes), nats, equal=False)
+        return self.fold_limits(values, self.sizes[row.column or 0], nats, equal=True)
+
+    def fold_limits(self, values: Any, n_effective: float, nats: Any, *, equal: bool) -> Limits:
         """Limits of the metric of fold models, given that of a cross-validation.
 
         `equal`: all rows that count, which are so many, count alike.
         """
         assert self.n_folds is not None
         least, most = self.ends
-        span = most - least
-        shares = np.clip((values - least) / span, 0.0, 1.0)
+        shares = np.clip((values - least) / (most - least), 0.0, 1.0)
         if equal:
-            lows, highs = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
+            limits = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
         else:
-            lows, highs = weighted_cross_validation_interval(
-                shares, n_effective, self.n_folds, nats
-            )
-        return around(values, least + span * lows, least + span * highs)
+            limits = weighted_cross_validation_interval(shares, n_effective, self.n_folds, nats)
+        return in_range(values, least, most, *limits)
+
+    def gains(self, stored: Array) -> Floats:
+        """How much less than the baseline each model loses."""
+        if self.keeps == "limits":
+            return stored[:, 3]
+        plus, minus = self._disagreements(stored)
+        return np.asarray((plus - minus) / self.sizes[0])
+
+    def gain_intervals(self, stored: Array, nats: Any) -> tuple[Floats, Floats]:
+        """Limits of the true gains."""
+        if self.keeps == "limits":
+            return stored[:, 4], stored[:, 5]
+        plus, minus = self._disagreements(stored)
+        return paired_interval(plus, minus, self.sizes[0], nats)
+
+    def _disagreements(self, stored: Array) -> tuple[Array, Array]:
+        """Rows where only the baseline errs, and where only the model does."""
+        if self.baseline is None:
+            raise ValueError("there is no baseline")
+        return self.baseline[0] - stored[:, -1], stored[:, 0] - stored[:, -1]
+
+    # ---- rounded -----------------------------------------------------------------------------
 
     def released(self, stored: Array, nats: Array) -> Array:
         """What leaves of what was counted: that, or values and limits on the grid."""
@@ -294,7 +327,7 @@ class Measure(NamedTuple):
         exact, grid, (least, most) = self._replace(rounded=None), self.rounded, self.ends
         values = exact.values(stored)
         cells = grid.cell(values)
-        if len(values) == 1 and METRICS[self.name].one_count is not None:
+        if len(values) == 1 and self.row.column is not None:
             # one after the other, most are of few cells and prices
             limits = _hull_of_one(exact, *map(float, (*cells[0], *cells[1], nats[0])))
         else:
@@ -326,52 +359,32 @@ class Measure(NamedTuple):
     @property
     def n_outcomes(self) -> int | None:
         """How many values, with their limits, a model may have; None: they are real numbers."""
-        row = METRICS[self.name]
+        row = self.row
         if self.keeps != "errors":
             return None
-        if row.one_count is not None:
-            return row.one_count(self)[1] + 1
-        return None if row.n_outcomes is None else row.n_outcomes(self)
+        if row.column is not None:
+            return self.sizes[row.column] + 1
+        return None if row.n_outcomes is None else row.n_outcomes(self.sizes)
 
     def hull(self, least: Floats, most: Floats, nats: Floats) -> tuple[Floats, Floats] | None:
         """Limits that hold those of every value in [least, most], for each of several.
 
         None where limits are no function of the value.
         """
-        row = METRICS[self.name]
-        if row.one_count is None or self.keeps == "limits":
+        column = self.row.column
+        if column is None or self.keeps == "limits":
             return None
-        column, largest = row.one_count(self)
-        first, last = np.zeros((2, len(least), len(self.sizes)), np.int64)
-        last[:, column] = largest
-        if (self.values(first[:1]) > self.values(last[:1])).any():
+        largest = self.sizes[column]
+        if self.greater_is_better:  # less the errors are counted
             least, most = 1.0 - most, 1.0 - least
         slack = largest * 2.0**-50  # more than rounding moves a count
-        first[:, column] = np.clip(np.ceil(least * largest - slack), 0, largest)
-        last[:, column] = np.clip(np.floor(most * largest + slack), 0, largest)
-        ends = [self.intervals(each, nats) for each in (first, last)]
-        (lows, highs), (other_lows, other_highs) = ends
+        ends = np.zeros((2, len(least), len(self.sizes)), np.int64)
+        ends[0, :, column] = np.clip(np.ceil(least * largest - slack), 0, largest)
+        ends[1, :, column] = np.clip(np.floor(most * largest + slack), 0, largest)
+        (lows, highs), (other_lows, other_highs) = (self.intervals(each, nats) for each in ends)
         return np.minimum(lows, other_lows), np.maximum(highs, other_highs)
 
-    def gains(self, stored: Array) -> Floats:
-        """How much less than the baseline each model loses."""
-        if self.keeps == "limits":
-            return stored[:, 3]
-        plus, minus = self._disagreements(stored)
-        return np.asarray((plus - minus) / self.sizes[0])
-
-    def gain_intervals(self, stored: Array, nats: Any) -> tuple[Floats, Floats]:
-        """Limits of the true gains."""
-        if self.keeps == "limits":
-            return stored[:, 4], stored[:, 5]
-        plus, minus = self._disagreements(stored)
-        return paired_interval(plus, minus, self.sizes[0], nats)
-
-    def _disagreements(self, stored: Array) -> tuple[Array, Array]:
-        """Rows where only the baseline errs, and where only the model does."""
-        if self.baseline is None:
-            raise ValueError("there is no baseline")
-        return self.baseline[0] - stored[:, -1], stored[:, 0] - stored[:, -1]
+    # ---- on disk -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
         """Return the measure as JSON values, which `from_description` reads."""
@@ -388,17 +401,12 @@ class Measure(NamedTuple):
         cls, described: dict[str, Any], n_folds: int | None, rounded: Rounded | None = None
     ) -> Self:
         """Return the measure that `describe` described, with folds and grid of its search."""
-        parts = dict(described)
-        sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
-        options = tuple(sorted(parts.pop("options").items()))
-        return cls(
-            sizes=sizes,
-            options=options,
-            baseline=baseline and tuple(baseline),
-            n_folds=n_folds,
-            rounded=rounded,
-            **parts,
-        )
+        parts = described | {
+            "sizes": tuple(described["sizes"]),
+            "options": tuple(sorted(described["options"].items())),
+            "baseline": described["baseline"] and tuple(described["baseline"]),
+        }
+        return cls(**parts, n_folds=n_folds, rounded=rounded)
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,14 @@ from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import as_array, as_numbers, check_shape, checked_words, place_of
 
-if TYPE_CHECKING:
-    from ._truth import Truth
+from ._labels import NO_DEFAULT, SUM_TOLERANCE, MetricLabels
 
 Array = NDArray[Any]
 
-# probabilities of a row may add up to 1 within this: they are often float32
-SUM_TOLERANCE = 1e-4
 MORE_CLASSES = ": if y_true lacks a class that models know, name all by Holdout(..., classes=)"
-NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
 
 
-def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
+def losses(truth: MetricLabels, y_pred: Any, ndim: int) -> Array:
     """Where predicted classes differ from the labels, as bits."""
     if isinstance(y_pred, PackedLosses):
         words = checked_words(y_pred, truth.n_samples, ndim)
@@ -32,11 +28,11 @@ def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
     return words if ndim == 2 else words[np.newaxis]  # atleast_2d takes as long as the packing
 
 
-def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:
+def codes(truth: MetricLabels, y_pred: Any, ndim: int) -> Array:
     return np.atleast_2d(truth.labels.codes_of(y_pred, ndim))
 
 
-def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
+def scores(truth: MetricLabels, y_pred: Any, ndim: int) -> Array:
     array = as_array(y_pred, "y_pred")
     scores = as_numbers(array, "y_pred")
     check_shape(scores, truth.n_samples, ndim, "y_pred")
@@ -51,7 +47,7 @@ def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
     return _as_rows(rows)
 
 
-def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
+def within_range(truth: MetricLabels, y_pred: Any, ndim: int) -> Array:
     values = as_numbers(as_array(y_pred, "y_pred"), "y_pred")
     check_shape(values, truth.n_samples, ndim, "y_pred")
     truth.labels.check_rows(y_pred, ndim)
@@ -68,7 +64,7 @@ def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
     return _as_rows(rows.clip(*limits))
 
 
-def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
+def probabilities(truth: MetricLabels, y_pred: Any, ndim: int) -> Array:
     """Probabilities of the positive class, or with one more axis of every class."""
     n_classes, named = truth.n_classes, by_class(y_pred, truth.labels.classes, "y_pred", ndim)
     values = as_numbers(as_array(named, "y_pred"), "y_pred")
@@ -100,7 +96,7 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     return _as_rows(values.astype(np.float64))
 
 
-def _check_names(truth: Truth, y_pred: Any, ndim: int) -> None:
+def _check_names(truth: MetricLabels, y_pred: Any, ndim: int) -> None:
     """One number a sample, of the positive class, in the order of the labels."""
     truth.labels.check_rows(y_pred, ndim)
     check_class(y_pred, truth.labels.classes, truth.options["pos_label"], "y_pred")

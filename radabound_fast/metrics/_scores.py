@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import bounds
 
-from ._classes import around, each
-
-if TYPE_CHECKING:
-    from ._measure import Measure
-    from ._truth import Truth
+from ._classes import Limits, Sizes, around, each
+from ._labels import MetricLabels
 
 Array = NDArray[Any]
-
-_SEED = 5904711382201936  # which nobody has drawn labels or scores with
-_PAIRS_AT_ONCE = 2**18  # compared, which stay in the cache
 
 
 class RocBand(NamedTuple):
@@ -43,7 +37,7 @@ class RocBand(NamedTuple):
     nats: float
 
 
-def roc_band(truth: Truth, scores: NDArray[np.float64], nats: float) -> RocBand:
+def roc_band(truth: MetricLabels, scores: NDArray[np.float64], nats: float) -> RocBand:
     """The curve of one row of scores, and its band for so many nats."""
     order = np.argsort(-scores, kind="stable")
     descending, positive = scores[order], truth.positive[order]
@@ -60,7 +54,7 @@ def roc_band(truth: Truth, scores: NDArray[np.float64], nats: float) -> RocBand:
     )
 
 
-def areas(truth: Truth, rows: Array) -> Array:
+def areas(truth: MetricLabels, rows: Array) -> Array:
     """The area under the curve of each row of scores, and in each block of rows."""
     blocks, is_positive = truth.blocks, truth.positive
     n_negative, n_positive = truth.sizes
@@ -75,58 +69,17 @@ def areas(truth: Truth, rows: Array) -> Array:
     return result
 
 
-class Blocks(NamedTuple):
-    """Rows of both classes, a line each block."""
-
-    positive: NDArray[np.intp]
-    negative: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, is_positive: NDArray[np.bool_]) -> Blocks | None:
-        """The blocks that `bounds.auc_blocks` asks for, by a permutation of the rows.
-
-        Files are often sorted, and so each class is taken in the order of the 64-bit numbers of
-        PCG64 with a fixed seed, of which NumPy guarantees that they stay the same.
-        """
-        n_positive = int(is_positive.sum())
-        n_negative = len(is_positive) - n_positive
-        size = bounds.auc_blocks(n_negative, n_positive)
-        if not size:
-            return None
-        order = np.argsort(np.random.PCG64(_SEED).random_raw(len(is_positive)), kind="stable")
-        rarer, other = order[is_positive[order]], order[~is_positive[order]]
-        if n_negative < n_positive:
-            rarer, other = other, rarer
-        n_blocks, wide = len(rarer) // size, size * (len(other) // len(rarer))
-        rare = rarer[: n_blocks * size].reshape(n_blocks, size)
-        common = other[: n_blocks * wide].reshape(n_blocks, wide)
-        return cls(common, rare) if n_negative < n_positive else cls(rare, common)
-
-    def areas(self, scores: Array) -> NDArray[np.float64]:
-        """The area under the curve in each block."""
-        n_pairs = self.positive.shape[1] * self.negative.shape[1]
-        twice = np.empty(len(self.positive))
-        step = max(1, _PAIRS_AT_ONCE // n_pairs)
-        for start in range(0, len(twice), step):
-            some = slice(start, start + step)
-            high, low = scores[self.positive[some], None], scores[self.negative[some]][:, None, :]
-            wins = np.count_nonzero(high > low, axis=(1, 2))
-            twice[some] = wins + np.count_nonzero(high >= low, axis=(1, 2))
-        return np.asarray(twice / (2 * n_pairs))
-
-
-def auc(measure: Measure, areas: Array) -> Array:
+def auc(sizes: Sizes, areas: Array) -> Array:
     return areas[:, 0]
 
 
-def auc_interval(measure: Measure, areas: Array, nats: Any) -> tuple[Any, Any]:
-    values = auc(measure, areas)
+def auc_interval(sizes: Sizes, areas: Array, nats: Any) -> Limits:
+    values = auc(sizes, areas)
     if areas.shape[1] == 1:
-        n_negative, n_positive = measure.sizes
-        return bounds.auc_interval(values, n_negative, n_positive, nats)
+        return bounds.auc_interval(values, sizes[0], sizes[1], nats)
     return around(values, *each(bounds.betting_interval, [(one,) for one in areas[:, 1:]], nats))
 
 
-def auc_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+def auc_asymptotic(truth: MetricLabels, rows: Array, nats: float) -> tuple[float, float]:
     scores, is_positive = rows[0], truth.positive
     return bounds.asymptotic_auc_interval(scores[is_positive], scores[~is_positive], nats)

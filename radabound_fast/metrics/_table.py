@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from . import _classes, _losses, _predictions, _scores
+from ._classes import Array, Limits, Sizes
+from ._labels import MetricLabels
 
-if TYPE_CHECKING:
-    from ._measure import Measure
-    from ._truth import Truth
-
-Array = NDArray[Any]
-Limits = tuple[Any, Any]
+_BINOMIAL, _GIVEN_CLASS = "Result 15: Clopper and Pearson", "Result 21: Clopper and Pearson"
 
 
 class Metric(NamedTuple):
@@ -24,62 +19,84 @@ class Metric(NamedTuple):
     name: str  # scikit-learn's, where it has one
     takes: str  # what it is asked with: classes, scores, probabilities or numbers
     greater_is_better: bool
-    read: Callable[[Truth, Any, int], Array]  # y_pred of so many dimensions to rows, checked
-    # what of each row the value rests on: counts, or losses; then value and limits of each row
-    summary: Callable[[Truth, Array], Array]
-    value: Callable[[Measure, Array], Array]
-    interval: Callable[[Measure, Array, Any], Limits]
+    read: Callable[[MetricLabels, Any, int], Array]  # y_pred of so many dimensions, checked
+    # what of each row the value rests on: counts, losses or areas; then value and limits of each
+    # row: of losses their mean, and its limits for losses in [0, 1]
+    summary: Callable[[MetricLabels, Array], Array]
+    value: Callable[[Sizes, Array], Array]
+    interval: Callable[[Sizes, Array, Any], Limits]
     keeps: str  # what is kept of a query: "errors" of each class, or the "limits"
     theorem: str  # of docs/explanation/theory.md, and its name
-    # the one count that value and limits are functions of, if there is one: its column in the
-    # summary, and its largest value
-    one_count: Callable[[Measure], tuple[int, int]] | None = None
-    # where errors are kept and there is no such count: how many values with limits there are
-    n_outcomes: Callable[[Measure], int] | None = None
+    # of a share of the rows of one class, or of all: which, in the summary and the sizes; value and
+    # limits are functions of the errors there alone
+    column: int | None = None
+    # where errors are kept and it is no share: how many values with limits there are
+    n_outcomes: Callable[[Sizes], int] | None = None
     # limits of the first row by the normal approximation, unless the proved are about as narrow
-    asymptotic: Callable[[Truth, Array, float], tuple[float, float]] | None = None
-    # of a mean over rows, which and how much each counts being fixed by the labels: how many rows
-    # it is worth, and whether they all count the same
-    n_effective: Callable[[Measure], float] | None = None
-    counts_alike: bool = True
+    asymptotic: Callable[[MetricLabels, Array, float], tuple[float, float]] | None = None
+    is_mean: bool = False  # over all rows: there are weights, groups, folds, and gains
+    # of another mean, to which rows count differently: how many rows it is worth
+    n_effective: Callable[[Sizes], float] | None = None
     conditional_on: str = ""  # what the coverage is conditional on, if on anything
     over: str = ""  # what the population's value is taken over, if not over all of it
     # of the labels: "", "two classes", "both classes" of two, "every class", or "numbers"
     needs: str = ""
 
+    @property
+    def is_negative(self) -> bool:
+        """Whether it is the negative mean of its losses."""
+        return self.name.startswith("neg_")
 
-_BINOMIAL, _BETTING = "Result 15: Clopper and Pearson", "Result 24: betting"
+    def signed(self, low: Any, high: Any) -> Limits:
+        """Limits of the metric, given those of the mean of its losses."""
+        return (-high, -low) if self.is_negative else (low, high)
+
+
+def _share(name: str, column: int, is_right: bool, **others: Any) -> Metric:
+    """A share of the rows that `column` counts."""
+    return _of_errors(
+        name=name,
+        greater_is_better=is_right,
+        column=column,
+        value=partial(_classes.share, column, is_right),
+        interval=partial(_classes.share_interval, column, is_right),
+        **others,
+    )
+
 
 _of_errors = partial(Metric, takes="classes", read=_predictions.losses, keeps="errors")
-_of_all = partial(
-    _of_errors,
-    summary=_classes.errors,
-    theorem=_BINOMIAL,
-    one_count=_classes.first_errors,
-    n_effective=_classes.n_rows,
-)
+_of_all = partial(_share, column=0, summary=_classes.errors, is_mean=True, theorem=_BINOMIAL)
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
-_of_two_classes = partial(_of_each_class, theorem="Result 21: Clopper and Pearson")
+_of_one_class = partial(
+    _share,
+    is_right=True,
+    summary=_classes.errors_by_class,
+    theorem=_GIVEN_CLASS,
+    conditional_on="the labels",
+    needs="both classes",
+)
 _mean = partial(
     Metric,
     keeps="limits",
-    theorem=_BETTING,
-    asymptotic=_losses.asymptotic,
-    n_effective=_classes.n_rows,
+    theorem="Result 24: betting",
+    value=_losses.mean,
+    interval=_losses.mean_interval,
+    is_mean=True,
 )
-_negative = partial(
+_of_probabilities = partial(
+    _mean, takes="probabilities", greater_is_better=True, read=_predictions.probabilities
+)
+_of_numbers = partial(
     _mean,
+    takes="numbers",
     greater_is_better=True,
-    value=_losses.negative_mean,
-    interval=_losses.negative_interval,
-    asymptotic=_losses.negative_asymptotic,
+    read=_predictions.within_range,
+    needs="numbers",
 )
-_of_probabilities = partial(_negative, takes="probabilities", read=_predictions.probabilities)
-_of_numbers = partial(_negative, takes="numbers", read=_predictions.within_range, needs="numbers")
 
 _ROWS = (
-    _of_all(name="error", greater_is_better=False, **_classes.rate(_classes.wrong)),
-    _of_all(name="accuracy", greater_is_better=True, **_classes.rate(_classes.right)),
+    _of_all("error", is_right=False),
+    _of_all("accuracy", is_right=True),
     _of_each_class(
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
@@ -87,40 +104,28 @@ _ROWS = (
         asymptotic=_classes.balanced_asymptotic,
         n_outcomes=_classes.n_tables,
         n_effective=_classes.n_balanced,
-        counts_alike=False,
         theorem="Result 23: Chernoff, or Clopper and Pearson by class",
         conditional_on="the labels",
         over="over the classes that the holdout has",
         needs="every class",
     ),
-    _of_two_classes(
+    _of_each_class(
         name="precision",
-        **_classes.rate(_classes.right_among_predicted),
+        value=_classes.precision,
+        interval=_classes.precision_interval,
         n_outcomes=_classes.n_ratios,
+        theorem=_GIVEN_CLASS,
         conditional_on="which rows are predicted positive",
         needs="two classes",
     ),
-    _of_two_classes(
-        name="recall",
-        **_classes.rate(_classes.right_positive),
-        one_count=_classes.second_errors,
-        n_effective=_classes.n_positive,
-        conditional_on="the labels",
-        needs="both classes",
-    ),
-    _of_two_classes(
-        name="specificity",
-        **_classes.rate(_classes.right),
-        one_count=_classes.first_errors,
-        n_effective=_classes.n_rows,
-        conditional_on="the labels",
-        needs="both classes",
-    ),
-    _of_two_classes(
+    _of_one_class("recall", column=1),
+    _of_one_class("specificity", column=0),
+    _of_each_class(
         name="f1",
         value=_classes.f1,
         interval=_classes.f1_interval,
         n_outcomes=_classes.n_ratios,
+        theorem=_GIVEN_CLASS,
         conditional_on="which rows are positive or predicted so",
         needs="two classes",
     ),
@@ -130,8 +135,6 @@ _ROWS = (
         greater_is_better=False,
         read=_predictions.codes,
         summary=_losses.costs,
-        value=_losses.mean,
-        interval=_losses.mean_interval,
     ),
     Metric(
         name="roc_auc",
@@ -154,8 +157,11 @@ _ROWS = (
 )
 
 METRICS = {row.name: row for row in _ROWS}
-# means of losses, that may have a baseline, weights and groups; of the first two errors are counted
-COUNTED = ("error", "accuracy")
-MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits" and row.n_effective))
-# those that cross-validation has intervals for
-FOLDED = tuple(row.name for row in _ROWS if row.n_effective is not None)
+# means over all rows, that may have a baseline, weights and groups; of the first two errors are
+# counted
+MEANS = tuple(row.name for row in _ROWS if row.is_mean)
+COUNTED = MEANS[:2]
+# those that cross-validation has intervals for: of means, and given the labels
+FOLDED = tuple(
+    row.name for row in _ROWS if row.is_mean or row.n_effective or row.column is not None
+)

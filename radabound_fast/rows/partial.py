@@ -1,16 +1,8 @@
 """Rows that are counted anywhere, and taken in by the guard that they are for.
 
-Whoever has the rows reduces them to a few numbers each; the owner of the guard answers::
-
-    task = guard.task()                            # small; send it to the workers
-    partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
-    answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
-
-    partial = search.task().reduce(losses, keys=keys)  # a declared space: each row has its key
-    answers = search.take([partial, ...])
-
-Partials of parts of the samples add up: ``task.reduce(losses[:, :6400]) +
-task.reduce(losses[:, 6400:], start=6400)``, in any order.  A row's id, or its key, goes with it.
+task = guard.task()                            # small; send it to the workers
+partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
+answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
 """
 
 from __future__ import annotations
@@ -20,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, pairwise, starmap
+from itertools import pairwise, starmap
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -48,7 +40,8 @@ _VERSION = 1
 _LENGTH = struct.Struct("<I")
 _ID_BYTES = 16
 _DIGEST_BYTES = 32
-# arrays of a partial that it may have, and their types
+# what a head has beside them: fields as they are, and the arrays that it may have, by type
+_NUMBERS = ("n_samples", "spans", "unit_shift", "binary")
 _ARRAYS = {
     "totals": ("<i8", "<f8"),
     "sums": ("<i4", "<i8"),
@@ -74,12 +67,7 @@ class Task:
     def pack(self, y_pred: Any, *, start: int = 0) -> PackedLosses:
         """Pack where predictions are wrong: an eighth of the memory, and no predictions any more.
 
-        Parameters
-        ----------
-        y_pred : array_like, shape (k, n)
-            Predictions, as `reduce` takes them.
-        start : int, default 0
-            As in `reduce`.
+        `y_pred`, shape (k, n), and `start` are those of `reduce`.
         """
         if self.labels is None:
             raise TypeError("only the task of a guard that has labels packs predictions")
@@ -151,14 +139,11 @@ class SignedTask(Task):
         """
 
         def count(rows: Any, _: slice) -> Partial:
-            if self.labels is not None and not isinstance(rows, PackedLosses):
-                rows = self.pack(rows, start=start)
-            if isinstance(rows, PackedLosses):
-                span, packed = self.span(start, rows.n_samples), True
-                values = as_words(rows.words, rows.n_samples, 2)
-            else:
-                values, packed = as_values(rows, ndim=2), False
-                span = self.span(start, values.shape[1])
+            packed = isinstance(rows, PackedLosses)
+            if self.labels is not None and not packed:
+                rows, packed = self.pack(rows, start=start), True
+            values = as_words(rows.words, rows.n_samples, 2) if packed else as_values(rows, ndim=2)
+            span = self.span(start, rows.n_samples if packed else values.shape[1])
             store = _store(self.seed, self.n_samples, self.n_vectors, self.signs, *span)
             kernel = extremes_of_rows if span == (0, self.n_samples) else signed_sums_of_rows
             sums, totals, shift = kernel(store, values, packed=packed)
@@ -304,17 +289,13 @@ class Partial:
         spans = _joined(self.spans, other.spans)
         other = other._in_order_of(self.ids)
         shift = max(self.unit_shift, other.unit_shift)
-        n = sum(stop - start for start, stop in spans)
-        dtype = _dtype_of(n, shift)
+        dtype = _dtype_of(spans, shift)
         sums = self._sums_in(dtype, shift) + other._sums_in(dtype, shift)
-        totals = self._totals_in(shift) + other._totals_in(shift)
-        if spans == ((0, self.n_samples),):
-            sums = _extremes(sums)
         return replace(
             self,
             spans=spans,
-            totals=totals,
-            sums=sums,
+            totals=self._totals_in(shift) + other._totals_in(shift),
+            sums=_extremes(sums) if spans == ((0, self.n_samples),) else sums,
             unit_shift=shift,
             binary=self.binary and other.binary,
             fingerprints=None,  # which are of whole rows
@@ -356,15 +337,8 @@ class Partial:
         """
         import json  # here and below: most guards have no workers
 
-        head: dict[str, Any] = {
-            "version": _VERSION,
-            "identity": self.identity.hex(),
-            "n_samples": self.n_samples,
-            "spans": self.spans,
-            "unit_shift": self.unit_shift,
-            "binary": self.binary,
-            "arrays": {},
-        }
+        head: dict[str, Any] = {"version": _VERSION, "identity": self.identity.hex()}
+        head |= {name: getattr(self, name) for name in _NUMBERS} | {"arrays": {}}
         body = b""
         for name in _ARRAYS:
             array = getattr(self, name)
@@ -443,20 +417,16 @@ class Partial:
 
     def _may_be(self) -> bool:
         """Whether some losses might lead to it."""
-        m, shift, ends = self.n_samples, self.unit_shift, [0]
+        m, shift, k, n_vectors = self.n_samples, self.unit_shift, len(self), self.n_vectors
+        last = -1
         for start, stop in self.spans:
-            if not (ends[-1] < start or len(ends) == 1 and start == 0) or start % WORD_BITS:
+            if not last < start < stop <= m or start % WORD_BITS or stop < m and stop % WORD_BITS:
                 return False
-            if not start < stop <= m or stop < m and stop % WORD_BITS:
-                return False
-            ends += [start, stop]
-        n = sum(stop - start for start, stop in self.spans)
-        limit = MAX_CELLS if shift == 0 else MAX_CELLS >> shift
-        k, n_vectors = len(self), self.n_vectors
+            last = stop
         fits = (
             self.spans
             and shift in (0, UNIT_SHIFT)
-            and m * max(n_vectors, 1) < limit
+            and m * max(n_vectors, 1) < MAX_CELLS >> shift
             and self.sums.shape == (2 if self.is_whole and n_vectors else k, n_vectors)
             and self.totals.ndim == (1 if n_vectors else 2)
             and all(one is None or len(one) == k for one in (self.ids, self.fingerprints))
@@ -466,19 +436,19 @@ class Partial:
             return False
         if self.totals.dtype.kind == "f":
             return self.is_whole and n_vectors == 0
-        if ((self.totals < 0) | (self.totals > n << shift)).any():
+        if ((self.totals < 0) | (self.totals > _length(self.spans) << shift)).any():
             return False
         wide = self.sums.astype(np.int64)
         if n_vectors == 0 or not k:
             return not wide.any()
         largest = self.totals.max() if self.is_whole else self.totals[:, np.newaxis]
-        good = ((wide <= largest) & (wide >= -largest)).all()
-        return bool(good and not (self.is_whole and (wide[0] < wide[1]).any()))
+        good = (wide <= largest) & (wide >= -largest)
+        return bool(good.all() and not (self.is_whole and (wide[0] < wide[1]).any()))
 
     def __repr__(self) -> str:
         # no total: it may be that of a query which is to be withheld
-        n = sum(stop - start for start, stop in self.spans)
-        return f"Partial({counted(len(self), 'row')} at {n} of {self.n_samples} samples)"
+        rows = counted(len(self), "row")
+        return f"Partial({rows} at {_length(self.spans)} of {self.n_samples} samples)"
 
 
 def stacked(blocks: Sequence[Partial]) -> Partial:
@@ -487,10 +457,7 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
     if len(blocks) == 1:
         return first
     shift = max(block.unit_shift for block in blocks)
-    dtype: Any = first.sums.dtype
-    if not first.is_whole:
-        ((start, stop),) = first.spans
-        dtype = np.dtype(_dtype_of(stop - start, shift))
+    dtype = first.sums.dtype if first.is_whole else _dtype_of(first.spans, shift)
     sums = np.concatenate([block._sums_in(dtype, shift) for block in blocks])
     hashes = [block.fingerprints for block in blocks if block.fingerprints is not None]
     return replace(
@@ -502,24 +469,12 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
     )
 
 
-# ---- what `take` is given ------------------------------------------------------------------------
-
-
 def each_of(partials: Any, identity: bytes, whose: str) -> Iterator[Partial]:
-    """One whole partial after the other, of what `take` is given; one of another identity raises.
-
-    `whose` says in the message what that one is of.
-    """
-    try:
-        each = iter(partials)
-    except TypeError:
+    """Whole partials of one identity, one by one; `whose` says what one of another is of."""
+    if not np.iterable(partials):
         kind = type(partials).__name__
-        raise TypeError(f"partials must be an iterable of Partial, got {kind}") from None
-    return _checked(each, identity, whose)
-
-
-def _checked(each: Iterator[Any], identity: bytes, whose: str) -> Iterator[Partial]:
-    for number, partial in enumerate(each):
+        raise TypeError(f"partials must be an iterable of Partial, got {kind}")
+    for number, partial in enumerate(partials):
         if not isinstance(partial, Partial):
             raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
         if partial.identity != identity:
@@ -535,26 +490,16 @@ def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial
     ValueError if some have ids and some have none, if the rows of one are not side by side in the
     order, or if a row from `first` on comes twice or is missing.
     """
-    head = next(each, None)
-    if head is None:
-        return
-
-    def alike() -> Iterator[tuple[int, Partial]]:
-        for number, partial in enumerate(chain([head], each)):
-            if (partial.ids is None) != (head.ids is None):
-                raise ValueError(
-                    f"partials must all have ids, or none: partial {number} is unlike 0"
-                )
+    with_ids: list[Partial] = []
+    for number, partial in enumerate(each):
+        if number and (partial.ids is not None) != bool(with_ids):
+            raise ValueError(f"partials must all have ids, or none: partial {number} is unlike 0")
+        if partial.ids is None:
             yield number, partial
-
-    yield from alike() if head.ids is None else _sorted_by_ids(list(alike()), first)
-
-
-def _sorted_by_ids(
-    numbered: list[tuple[int, Partial]], first: int
-) -> Iterator[tuple[int, Partial]]:
+        else:
+            with_ids.append(partial)
     spans = []
-    for number, partial in numbered:
+    for number, partial in enumerate(with_ids):
         ids = np.sort(partial.ids)
         if (twice := ids[1:][ids[1:] == ids[:-1]]).size:
             raise ValueError(f"row {twice[0]} comes twice in partial {number}")
@@ -571,7 +516,7 @@ def _sorted_by_ids(
         if start > first:
             raise ValueError(f"row {first} is missing: no partial before partial {number} has it")
         first = stop
-    return iter([numbered[number] for _, _, number in sorted(spans)])
+    yield from [(number, with_ids[number]) for _, _, number in sorted(spans)]
 
 
 def listed(ids: Ids) -> list[Any]:
@@ -601,9 +546,14 @@ def _joined(one: tuple[Span, ...], other: tuple[Span, ...]) -> tuple[Span, ...]:
     return tuple(joined)
 
 
-def _dtype_of(n_samples: int, shift: int) -> type:
-    """What signed sums of so many samples fit."""
-    return np.int32 if n_samples << shift < 2**31 else np.int64
+def _length(spans: tuple[Span, ...]) -> int:
+    """How many samples there are."""
+    return sum(stop - start for start, stop in spans)
+
+
+def _dtype_of(spans: tuple[Span, ...], shift: int) -> Any:
+    """What signed sums of these samples fit."""
+    return np.int32 if _length(spans) << shift < 2**31 else np.int64
 
 
 def _extremes(sums: NDArray[Any]) -> NDArray[Any]:

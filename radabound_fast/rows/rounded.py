@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from radabound_fast._checks import check_positive
-
-if TYPE_CHECKING:
-    from decimal import Context, Decimal
 
 
 @dataclass(frozen=True)
@@ -53,29 +49,27 @@ class Rounded:
 
     def below(self, values: Any) -> Any:
         """Return the largest multiple of the step that is not above a number, or each."""
-        return self._each(values, _floor)
+        return self._each(values, lambda value, step: value // step)
 
     def above(self, values: Any) -> Any:
         """Return the least multiple of the step that is not below a number, or each."""
-        return self._each(values, lambda value, step: -_floor(-value, step))
+        return self._each(values, lambda value, step: -(-value // step))
 
     def cell(self, values: Any) -> tuple[Any, Any]:
         """Return between which numbers all lie that are released like a number, or like each."""
-        half = _decimal(0.5)
-        least = self._each(values, lambda value, step: _nearest(value, step) - half)
-        return least, self._each(values, lambda value, step: _nearest(value, step) + half)
+        return self._each(values, _nearest, -1), self._each(values, _nearest, 1)
 
     def n_values(self, least: float, most: float) -> int:
         """Return how many different values may be released of numbers in [least, most]."""
-        first, last = (_nearest(_decimal(end), _decimal(self.step)) for end in (least, most))
-        return int(last - first) + 1
+        first, last = (_nearest(*_whole(end, self.step)[:2]) for end in (least, most))
+        return last - first + 1
 
-    def _each(self, values: Any, n_steps: Callable[[Decimal, Decimal], Decimal]) -> Any:
-        """So many steps, of a number or of each in an array."""
-        step = _decimal(self.step)
+    def _each(self, values: Any, n_steps: Callable[[int, int], int], more_halves: int = 0) -> Any:
+        """So many steps, and half steps, of a number or of each in an array."""
 
-        def moved(value: float) -> float:
-            return float(_context().multiply(n_steps(_decimal(value), step), step)) + 0.0
+        def moved(number: float) -> float:
+            value, step, unit = _whole(number, self.step)
+            return (2 * n_steps(value, step) + more_halves) * step / (2 * unit)
 
         if np.ndim(values) == 0:
             return moved(float(values))
@@ -83,27 +77,16 @@ class Rounded:
         return np.array([moved(one) for one in different.tolist()])[places]
 
 
-def _decimal(value: float) -> Decimal:
-    """The shortest decimal that reads as a number."""
+def _whole(value: float, step: float) -> tuple[int, int, int]:
+    """Value and step as whole numbers of 1/unit, and unit, from the decimals that read as them."""
     from decimal import Decimal  # which is slow to import
 
-    return Decimal(repr(float(value)))
+    (value_over, value_under), (step_over, step_under) = (
+        Decimal(repr(float(number))).as_integer_ratio() for number in (value, step)
+    )
+    return value_over * step_under, step_over * value_under, step_under * value_under
 
 
-@cache
-def _context() -> Context:
-    from decimal import Context
-
-    return Context(prec=1500)  # more digits than a sum or a quotient of two floats has
-
-
-def _floor(part: Decimal, whole: Decimal) -> Decimal:
-    """The largest whole number that is not above a quotient."""
-    quotient, rest = _context().divmod(part, whole)
-    return quotient - 1 if rest < 0 else quotient
-
-
-def _nearest(value: Decimal, step: Decimal) -> Decimal:
+def _nearest(value: int, step: int) -> int:
     """How many steps it is that a number is rounded to."""
-    add = _context().add
-    return _floor(add(add(value, value), step), add(step, step))
+    return (2 * value + step) // (2 * step)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernels.guard import signed_sums_of_rows
-from radabound_fast._kernels.rows import PackedLosses
+from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.studentised import StudentisedScan
 from radabound_fast.rows.signs import SignMatrix
 
@@ -53,10 +53,6 @@ class StudentisedExtremes:
         np.maximum(self._highest, other._highest, out=self._highest)
         np.minimum(self._lowest, other._lowest, out=self._lowest)
 
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """What `StudentisedScan.update` takes: offsets, and the extremes, of whole strips."""
-        return self._offsets, self._highest, self._lowest
-
 
 class StudentisedSums:
     """Signs, and rows of losses through them into studentised extremes.
@@ -92,9 +88,9 @@ class StudentisedSums:
         """
         ways = []
         for extremes, means, scales in into:
-            offsets, highest, lowest = extremes.arrays()
-            means, scales = np.ascontiguousarray(means), np.ascontiguousarray(scales)
-            ways.append((offsets, self._sign_sums, highest, lowest, means, scales))
+            both = extremes._highest, extremes._lowest  # of whole strips
+            each = np.ascontiguousarray(means), np.ascontiguousarray(scales)
+            ways.append((extremes._offsets, self._sign_sums, *both, *each))
         packed = rows.dtype == np.uint64
         self._scan.update(rows, ways, packed=packed, n_threads=n_threads)
 
@@ -113,13 +109,5 @@ def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
 
 def sums_of_signs(signs: SignMatrix) -> Floats:
     """The sum of each sign vector: the signed sums of a row that errs everywhere."""
-    ones = PackedLosses(_all_ones(signs.n_samples), signs.n_samples)
-    (sums,) = signed_sums(signs, ones.words)
+    (sums,) = signed_sums(signs, pack_rows(np.ones((1, signs.n_samples), np.bool_)))
     return np.asarray(sums)
-
-
-def _all_ones(n_samples: int) -> NDArray[np.uint64]:
-    words = np.full((1, -(-n_samples // 64)), ~np.uint64(0))
-    if n_samples % 64:
-        words[0, -1] = np.uint64(2 ** (n_samples % 64) - 1)
-    return words

@@ -17,59 +17,42 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from radabound_fast._checks import counted
-from radabound_fast.guards.answers import HoldoutExhausted
+from radabound_fast.guards.answers import Answers
 from radabound_fast.service import limits
 from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.replies import (
     Reply,
-    bad_request,
     error_reply,
-    exhausted,
-    internal_error,
+    failed_call,
     logger,
     unavailable,
 )
 from radabound_fast.service.tokens import ALL, OWNER, Team
-from radabound_fast.service.wire import answers_in, unpack_body
+from radabound_fast.service.wire import GAINS, SCORES, answers_in, ranks_of, unpack_body
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Best, Log, Served
 
 _T = TypeVar("_T")
 
 # between two checkpoints of SQLite's write-ahead log
 TIDY_SECONDS = 0.2
-_SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
-
-# answers whose limits are computed one by one
-_FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class Call:
-    """A call that waits for its reply.
+    """A call that waits for its reply, to `query_many` or `query`.
 
-    Parameters
-    ----------
-    team : Team
-    body : bytes
-        In the format of `wire`.
-    many : bool
-        `query_many`.
-    idempotency : str, optional
-        The key under which it is answered once.
-
-    Attributes
-    ----------
-    reply : Reply or None
-        None until it is answered.
+    Its body is in the format of `wire`; under an idempotency key it is answered once.
     """
 
     def __init__(self, team: Team, body: bytes, many: bool, idempotency: str | None) -> None:
@@ -89,19 +72,10 @@ class Call:
 
 
 class Answering:
-    """Answers calls with one guard.
+    """Answers calls with one guard on labels, opened from a database.
 
-    Parameters
-    ----------
-    guard : Guard
-        Opened from a database, made on labels; `close` closes it.
-    on_commit : callable, optional
-        Called after each commit with the seconds that its transaction took.
-
-    Attributes
-    ----------
-    together : Team
-        What all teams may have together.
+    `on_commit` is called after each commit with the seconds that its transaction took; `together`
+    has the limits of all teams together.
     """
 
     def __init__(
@@ -131,11 +105,10 @@ class Answering:
 
     def _counted(self, work: Callable[[Log], _T]) -> Callable[[Log], _T]:
         """What does the work, after a competition has counted its scores."""
-        if not self.guard.of_teams:
-            return work
 
         def counted(log: Log) -> _T:
-            self.guard.recount(log)
+            if self.guard.of_teams:
+                self.guard.recount(log)
             return work(log)
 
         return counted
@@ -212,10 +185,8 @@ class Answering:
             call.n_rows = len(rows) if call.many else 1
             call.run = self._bound_query(call, head, rows)
             call.reply = self._too_large(call.n_rows, n_line) or self._outside_part(call)
-        except (TypeError, ValueError) as error:
-            call.reply = bad_request(error)
         except Exception as error:
-            call.reply = internal_error(error)
+            call.reply = failed_call(error)
 
     @staticmethod
     def _too_large(n_rows: int, n_line: int) -> Reply | None:
@@ -260,31 +231,26 @@ class Answering:
             if call.reply is None:
                 try:
                     answers = call.run()
-                except HoldoutExhausted as halt:
-                    call.reply = exhausted(halt.n_answered)
                 except (OSError, sqlite3.Error, Damaged):
                     raise  # of all that are in the transaction
-                except (TypeError, ValueError) as error:
-                    call.reply = bad_request(error)
+                except Exception as error:
+                    call.reply = failed_call(error)
                     if self._refusals_tell and hasattr(error, "answer"):
-                        self._count_refused(call, second)
-                except Exception as error:  # which has counted nothing
-                    call.reply = internal_error(error)
+                        # the rows count as answers of today, until the service ends
+                        for name in call.team.counted_as:
+                            self._refused[name, second // SECONDS_A_DAY] += call.n_rows
                 else:
-                    spent[call.team.name] += len(answers) if call.many else 1
-                    if not call.team.is_owner:
-                        spent[ALL] += len(answers) if call.many else 1
+                    for name in call.team.counted_as:
+                        spent[name] += len(answers) if call.many else 1
                     answered.append((call, answers))
-        fields_of_singles = self._answer_fields(
-            [answer for call, answer in answered if not call.many]
-        )
+        singles = self._single_fields([answer for call, answer in answered if not call.many])
         served: list[Served] = []
         best: list[Best] = []
         for call, answers in answered:
             if call.many:
                 fields, n_answers = self._block_fields(answers), len(answers)
             else:
-                fields, n_answers = next(fields_of_singles), 1
+                fields, n_answers = next(singles), 1
             reply = _ENCODER.encode(fields)
             call.reply = Reply(200, reply.encode(), "answered", n_answers)
             if call.n_rows:  # nothing was asked, and whoever asks again gets the same
@@ -294,20 +260,12 @@ class Answering:
                 best += self._best_of(call.team, second, fields)
         log.add(served, best)
 
-    def _count_refused(self, call: Call, second: int) -> None:
-        """Count the rows of a refused call as answers of today, until the service ends."""
-        for team in (call.team.name, *(() if call.team.is_owner else (ALL,))):
-            self._refused[team, second // SECONDS_A_DAY] += call.n_rows
-
     def _best_of(self, team: Team, second: int, fields: dict[str, Any]) -> Iterator[Best]:
         """The best of the answers of a reply, if it has scores, by the limit that counts."""
         if not self._tells_scores:
             return
         answers = answers_in(fields)
-        is_greater = self.guard.holdout.greater_is_better
-        limits = zip(answers["low" if is_greater else "high"], answers["value"], strict=True)
-        known = [value if limit is None else limit for limit, value in limits]
-        ranks = [math.inf if one is None else -one if is_greater else one for one in known]
+        ranks = ranks_of(answers, greater_is_better=self.guard.holdout.greater_is_better)
         if ranks and min(ranks) < math.inf:
             place = ranks.index(min(ranks))
             best = {name: column[place] for name, column in answers.items()}
@@ -350,41 +308,45 @@ class Answering:
                 return limit_reply(429, limit, reason, left, SECONDS_A_DAY - second % SECONDS_A_DAY)
         return None
 
-    def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
-        """Fields of the reply of each answer: neither R~ nor delta'."""
+    def _single_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
+        """Fields of the reply to each `query`."""
         if not self._tells_scores:
-            yield from (answer.to_dict() for answer in answers)
-            return
-        limits = self.guard.intervals_of(answers)
-        for answer, (low, high, half_width) in zip(answers, limits, strict=True):
-            fields = {
-                "value": _number(answer.value), "low": _number(low), "high": _number(high),
-                "half_width": _number(half_width), "number": answer.number,
-            }  # fmt: skip
-            if self.guard.needs == "key":
-                if self.guard.is_paired:
-                    fields |= {name: getattr(answer, name) for name in _GAINS}
-                fields |= {"key": answer.key, "rerun": answer.rerun}
-            yield fields
+            return (answer.to_dict() for answer in answers)
+        columns = self._columns(answers)
+        rows = zip(*columns.values(), strict=True)
+        return (dict(zip(columns, row, strict=True)) for row in rows)
 
     def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
-            told = [answer.to_dict() for answer in answers]
+            verdicts = [answer.to_dict() for answer in answers]
             halted, n_answered = self.guard.halted, self.guard.n_answered
-            return {"verdicts": told, "halted": halted, "n_answered": n_answered}
-        names: tuple[str, ...] = _SCORES
-        if self.guard.needs == "key" and self.guard.is_paired:
-            names += _GAINS
-        fields: dict[str, Any] = {
-            f"{name}s": [_number(one) for one in getattr(answers, f"{name}s").tolist()]
-            for name in names
-        }
-        fields |= {"numbers": answers.numbers.tolist(), "halted": bool(answers.halted)}
-        fields |= {"n_answered": answers.n_answered}
+            return {"verdicts": verdicts, "halted": halted, "n_answered": n_answered}
+        columns = self._columns(answers)
+        first = [name for name in (*SCORES, *GAINS, "number") if name in columns]
+        fields: dict[str, Any] = {f"{name}s": columns.pop(name) for name in first}
+        fields |= {"halted": bool(answers.halted), "n_answered": answers.n_answered}
+        return fields | {f"{name}s": column for name, column in columns.items()}
+
+    def _columns(self, answers: Sequence[Any]) -> dict[str, list[Any]]:
+        """Fields of answers as lists by name: neither R~ nor delta'; null where there is none."""
+        names = [*SCORES, "number"]
         if self.guard.needs == "key":
-            fields |= {"keys": answers.keys, "reruns": answers.reruns.tolist()}
-        return fields
+            names += [*(GAINS if self.guard.is_paired else ()), "key", "rerun"]
+        columns: dict[str, Any] = {}
+        if isinstance(answers, Answers):
+            columns = {name: getattr(answers, f"{name}s") for name in names}
+        elif answers:
+            limits = zip(*self.guard.intervals_of(answers), strict=True)
+            columns = dict(zip(SCORES[1:], limits, strict=True))
+        for name in names:
+            column = columns.get(name)
+            if column is None:
+                column = [getattr(answer, name) for answer in answers]
+            columns[name] = column.tolist() if isinstance(column, np.ndarray) else column
+        for name in SCORES:
+            columns[name] = [_number(one) for one in columns[name]]
+        return {name: columns[name] for name in names}
 
 
 def _number(value: float) -> float | None:

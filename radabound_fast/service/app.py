@@ -24,10 +24,11 @@ from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.limits import AtOnce
 from radabound_fast.service.page import page, page_content
 from radabound_fast.service.replies import (
+    UNAVAILABLE,
     Refusal,
     Reply,
-    bad_request,
     error_reply,
+    failed_call,
     internal_error,
     logger,
     unavailable,
@@ -35,7 +36,6 @@ from radabound_fast.service.replies import (
 from radabound_fast.service.reports import Reports
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.service.turns import SERVICE, Lane
-from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
 with needs("serve"):
@@ -77,15 +77,9 @@ def _refusal(status: int, kind: str, message: str, **headers: str) -> Refusal:
 
 
 class Service:
-    """The application.
+    """The application of a guard on labels, opened from a database, which it closes at its end.
 
-    Parameters
-    ----------
-    guard : Guard
-        Made on labels and opened from a database; the end of the application closes it.
-    tokens : Tokens
-    max_body : int
-        Octets of a body.
+    A body has at most `max_body` octets.
     """
 
     def __init__(self, guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> None:
@@ -303,7 +297,7 @@ class Service:
         read = partial(page_content, self._answering.guard, team)
         content = await self._read(team.name, read)
         return Response(
-            await self._report_lane.do(team.name, partial(page, team, content)),
+            await self._report_lane.do(team.name, partial(page, content)),
             media_type="text/html",
             headers={
                 "content-security-policy": _POLICY,
@@ -410,11 +404,7 @@ def _or_refusal(work: Callable[[], _T]) -> _T:
     """Result of `work`; its errors become a Refusal."""
     try:
         return work()
-    except (
-        OSError,
-        RuntimeError,
-        Damaged,
-    ) as error:  # a file of the database is gone, for instance
+    except UNAVAILABLE as error:
         raise Refusal(unavailable(error)) from None
     except (TypeError, ValueError) as error:
-        raise Refusal(bad_request(error)) from None
+        raise Refusal(failed_call(error)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import ipaddress
 import json
 import logging
@@ -13,15 +14,15 @@ import random
 import re
 import socket
 import ssl
-import threading
 import time
 import uuid
 import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from operator import length_hint
-from typing import Any, Literal, NoReturn, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -34,7 +35,9 @@ from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import (
+    GAINS,
     MEDIA_TYPE,
+    SCORES,
     VISIBLE_ASCII,
     answers_in,
     code_dtype,
@@ -66,30 +69,15 @@ logger = logging.getLogger("radabound_fast.service")
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteAnswer(MeanAnswer):
-    """One answer of a `RemoteGuard`.
+    """One answer of a `RemoteGuard`, with the fields of `Answer`; nan where the guard has none.
 
-    Attributes
-    ----------
-    value, low, high, half_width : float
-        As in `Answer`; nan where the guard has none.
-    number : int
-        Number of the answer, counted over all teams.
+    Its ``number`` is counted over all teams.
     """
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteSearchAnswer(RemoteAnswer):
-    """One answer of a `RemoteGuard` that is a `DeclaredSearch`.
-
-    Attributes
-    ----------
-    key, rerun
-        The model, and which run of it.
-
-    Notes
-    -----
-    It also has the attributes of `RemoteAnswer`.
-    """
+    """A `RemoteAnswer` of a `DeclaredSearch`: ``key`` is the model, ``rerun`` which run of it."""
 
     key: Any
     rerun: int
@@ -97,17 +85,7 @@ class RemoteSearchAnswer(RemoteAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
-    """One answer of a `RemoteGuard` that is a `DeclaredSearch` with a baseline.
-
-    Attributes
-    ----------
-    gain, gain_low, gain_high : float
-        As in `ComparedAnswer`.
-
-    Notes
-    -----
-    It also has the attributes of `RemoteSearchAnswer`.
-    """
+    """A `RemoteSearchAnswer` with the gain over a baseline, as `ComparedAnswer` has it."""
 
     gain: float
     gain_low: float
@@ -116,17 +94,9 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteVerdict(RemoteAnswer):
-    """The verdict of a `RemoteGuard` that is a `Gate`.
+    """The verdict of a `Gate`, as `Verdict` has it; all but `number` of a `RemoteAnswer` is nan.
 
-    Attributes
-    ----------
-    passed, verdict, n_passes, compared_with
-        As in `Verdict`.
-
-    Notes
-    -----
-    It also has the attributes of `RemoteAnswer`; all but `number` are nan, unless the gate releases
-    rounded values.
+    The exception is `value`, if the gate releases rounded values.
     """
 
     passed: bool
@@ -188,13 +158,7 @@ class RemoteReport:
 
 @dataclass(frozen=True, slots=True)
 class RemoteHoldout:
-    """The facts about a holdout that `radabound serve` tells; the labels stay with the service.
-
-    Attributes
-    ----------
-    n_samples, metric, takes, greater_is_better, classes, pos_label
-        Attributes of `Holdout`.
-    """
+    """Attributes of a `Holdout` that the service shows; the labels stay with it."""
 
     n_samples: int
     metric: str
@@ -202,11 +166,7 @@ class RemoteHoldout:
     greater_is_better: bool
     classes: list[Any] | None
     pos_label: Any
-
-    @property
-    def labels(self) -> None:
-        """None: they stay with the service."""
-        return None
+    labels: None = None
 
 
 class RemoteGuard:
@@ -238,6 +198,14 @@ class RemoteGuard:
     TypeError, ValueError
         The url or the token is malformed, or another service is at this url.
 
+    Attributes
+    ----------
+    holdout : RemoteHoldout
+    n_samples : int
+        Held-out rows, m.
+    kind, needs, allow_reruns, parameters, guarantee
+        Attributes of the guard.
+
     Notes
     -----
     A call that got no reply is sent again under its idempotency key, and counted once, whatever
@@ -261,41 +229,41 @@ class RemoteGuard:
         parts, port = urlsplit(url), None
         if "@" in parts.netloc:  # not what it is: it has a password
             raise ValueError("url must have no name and no password in it: give the token")
+        is_https = parts.scheme == "https"
         plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
         with contextlib.suppress(ValueError):  # no number, or too large
             # http.client would take the end of an address of IPv6 for one that is not there
-            default = 443 if parts.scheme == "https" else 80
-            port = default if parts.port is None else parts.port
+            port = (443 if is_https else 80) if parts.port is None else parts.port
         if not plain or not parts.hostname or not port or not VISIBLE_ASCII.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
         if not VISIBLE_ASCII.fullmatch(token):
             raise ValueError("token must be visible characters of ASCII, and no end of a line")
-        if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        if not is_https and not _is_loopback(parts.hostname):
             warnings.warn(
                 f"{parts.hostname} gets the token and predictions in clear: take https, or a "
                 "tunnel",
                 stacklevel=2,
             )
-        self._url, self._token = url, token
-        self._host, self._port = parts.hostname, port
+        self._url, self._token, self._cafile = url, token, cafile
         self._path = parts.path.rstrip("/")
         self._timeout = check_positive(timeout=timeout)
-        self._cafile = cafile
-        self._tls = None
-        if parts.scheme == "https":
-            self._tls = ssl.create_default_context(cafile=cafile)
+        self._connect: Callable[..., http.client.HTTPConnection]
+        self._connect = partial(http.client.HTTPConnection, parts.hostname, port)
+        if is_https:
+            tls = ssl.create_default_context(cafile=cafile)
+            https = http.client.HTTPSConnection
+            self._connect = partial(https, parts.hostname, port, context=tls)
         # unused connections, of one process
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
-        self._lock = threading.Lock()
         weakref.finalize(self, _close_all, self._idle)
         self._was_reached = False
-        self._get("/state", self._take_state)
+        self._get("/state", self._set_state)
 
-    def _take_state(self, state: dict[str, Any]) -> None:
-        self._holdout = holdout = RemoteHoldout(
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self.holdout = holdout = RemoteHoldout(
             int(state["n_samples"]),
             str(state["metric"]),
             str(state["takes"]),
@@ -303,9 +271,11 @@ class RemoteGuard:
             state["classes"],
             state["pos_label"],
         )
-        self._kind, self._guarantee = str(state["guard"]), str(state["guarantee"])
-        self._needs: Literal["key", "guess"] | None = state["needs"]
-        self._parameters = dict(state["parameters"])
+        self.n_samples = holdout.n_samples
+        self.kind, self.guarantee = str(state["guard"]), str(state["guarantee"])
+        self.needs: Literal["key", "guess"] | None = state["needs"]
+        self.parameters = dict(state["parameters"])
+        self.allow_reruns = bool(self.parameters.get("allow_reruns", False))
         self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
         self._max_rows = int(state["max_rows"])
         self._labels = None
@@ -314,48 +284,14 @@ class RemoteGuard:
             self._labels = Labels(holdout.classes[:1] * holdout.n_samples, holdout.classes)
 
     def __reduce__(self) -> Any:
-        return _connected, (self._url, self._token, self._timeout, self._cafile)
+        token, timeout, cafile = self._token, self._timeout, self._cafile
+        return partial(RemoteGuard, self._url, token=token, timeout=timeout, cafile=cafile), ()
 
     def __sklearn_clone__(self) -> Self:
         """This very object: scikit-learn's ``clone`` treats any guard so."""
         return self
 
     # ---- state of the service ------------------------------------------------------------------
-
-    @property
-    def holdout(self) -> RemoteHoldout:
-        """The facts about the holdout, without its labels."""
-        return self._holdout
-
-    @property
-    def n_samples(self) -> int:
-        """Held-out rows, m."""
-        return self._holdout.n_samples
-
-    @property
-    def kind(self) -> str:
-        """The name of the guard's class."""
-        return self._kind
-
-    @property
-    def needs(self) -> Literal["key", "guess"] | None:
-        """The argument that a query brings beside predictions."""
-        return self._needs
-
-    @property
-    def allow_reruns(self) -> bool:
-        """Whether a query may bring ``rerun=``, which training of its key it is."""
-        return bool(self._parameters.get("allow_reruns", False))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The guard's parameters, as JSON values by name."""
-        return dict(self._parameters)
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee, its conditions, and its proof."""
-        return self._guarantee
 
     @property
     def halted(self) -> bool:
@@ -379,11 +315,7 @@ class RemoteGuard:
 
         This is as far as the answers reveal it: 0 where it depends on the complexity.
         """
-
-        def read(state: dict[str, Any]) -> int | None:
-            return None if state["n_left"] is None else int(state["n_left"])
-
-        return self._get("/state", read)
+        return self._get("/state", lambda state: cast("int | None", state["n_left"]))
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return "": the service does not say what to change."""
@@ -412,10 +344,6 @@ class RemoteGuard:
             In a competition: name these predictions as a finalist of the team, which is confirmed
             at the end; they replace an earlier one of this name.
 
-        Returns
-        -------
-        RemoteAnswer
-
         Raises
         ------
         HoldoutExhausted
@@ -435,9 +363,7 @@ class RemoteGuard:
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
     ) -> Answers[RemoteAnswer]:
-        """Query many models; see the guard's `query_many`.
-
-        The service counts all rows in one commit, or none.
+        """Query many models in one commit, or none; see the guard's `query_many`.
 
         Parameters
         ----------
@@ -457,13 +383,12 @@ class RemoteGuard:
             takes at once.
         """
         arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
-        listed: dict[str, list[Any]] = {}
         for name, values in arguments.items():
             if values is not None:
                 if not np.iterable(values):
                     raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
-                listed[name] = list(values)
-        answers = self._send_query("/query_many", Y_pred, 2, _answers, **listed)
+                arguments[name] = list(values)
+        answers = self._send_query("/query_many", Y_pred, 2, _answers, **arguments)
         self._halted = self._halted or answers.halted
         return answers
 
@@ -495,9 +420,7 @@ class RemoteGuard:
 
     def close(self) -> None:
         """Close the connections; the next call opens a new one."""
-        self._drop_parents_connections()
-        with self._lock:
-            _close_all(self._idle)
+        _close_all(self._idle)
 
     def __enter__(self) -> Self:
         return self
@@ -535,6 +458,7 @@ class RemoteGuard:
         return self._call("POST", path, body, read)
 
     def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
+        """Form and octets of predictions, as `wire` has them."""
         if self._labels is None:
             return "npy", _npy(self._by_class(y_pred, ndim))
         if len(self._labels.classes) == 2:
@@ -546,7 +470,7 @@ class RemoteGuard:
 
     def _by_class(self, y_pred: Any, ndim: int) -> NDArray[Any]:
         """Scores, numbers and probabilities, whose names the service does not see."""
-        classes, pos_label = self._holdout.classes, self._holdout.pos_label
+        classes, pos_label = self.holdout.classes, self.holdout.pos_label
         if classes is not None:
             y_pred = by_class(y_pred, classes, "y_pred", ndim)
             if pos_label is not None:
@@ -589,19 +513,9 @@ class RemoteGuard:
                     # to wait until tomorrow does not help a call that has seconds
                     waits, at_least = time.monotonic() + retry_after <= give_up, retry_after
                 if not waits:
-                    if status != 200 and fields is not None:
-                        self._raise(fields["error"])
-                    with contextlib.suppress(KeyError, TypeError, ValueError):
-                        if fields is not None:
-                            return read(fields)
-                    reason = f"{self._url} is no service of a holdout: it replied {status}"
-                    if body is None:
-                        raise ValueError(reason)
-                    # or a proxy has replaced its reply
-                    raise ConnectionError(
-                        f"{reason}, and whether the call was counted is not known"
-                    )
-                failure = ConnectionError(_message(fields) or f"it replied {status}")
+                    return self._result(status, fields, body is None, read)
+                message = None if fields is None else str(fields["error"].get("message"))
+                failure = ConnectionError(message or f"it replied {status}")
             if time.monotonic() + max(pause, at_least) > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {give_up - began:g} seconds: {failure}"
@@ -611,9 +525,34 @@ class RemoteGuard:
             time.sleep(max(at_least, pause * random.uniform(0.5, 1.0)))  # noqa: S311
             pause = min(2 * pause, _LONGEST_PAUSE)
 
+    def _result(
+        self,
+        status: int,
+        fields: dict[str, Any] | None,
+        counts_nothing: bool,
+        read: Callable[[dict[str, Any]], _T],
+    ) -> _T:
+        """What `read` makes of the fields of a reply; raises the error that the service names."""
+        if status != 200 and fields is not None:
+            error = fields["error"]
+            kind, message = str(error.get("type")), str(error.get("message"))
+            if kind == "HoldoutExhausted":
+                self._halted = True
+                raise HoldoutExhausted(message, n_answered=int(error.get("n_answered", 0)))
+            raise _ERRORS.get(kind, RuntimeError)(message)
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            if fields is not None:
+                return read(fields)
+        reason = f"{self._url} is no service of a holdout: it replied {status}"
+        if counts_nothing:
+            raise ValueError(reason)
+        # or a proxy has replaced its reply
+        raise ConnectionError(f"{reason}, and whether the call was counted is not known")
+
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
     ) -> tuple[int, bytes, float | None]:
+        """Send a call once, and return status, body and Retry-After of the reply."""
         connection = self._connection(seconds)
         try:
             connection.request(method, self._path + path, body, headers)
@@ -624,38 +563,22 @@ class RemoteGuard:
             self.close()  # after a restart of the service the others would fail one by one
             raise
         if not response.will_close:
-            with self._lock:
-                self._idle.append(connection)
+            self._idle.append(connection)
         seconds_text = response.getheader("Retry-After", "")
         retry_after = float(seconds_text) if _SECONDS.fullmatch(seconds_text) else None
         return response.status, reply, retry_after
 
-    def _drop_parents_connections(self) -> None:
-        """Start afresh in a forked child: a thread of the parent may have held the lock."""
-        if self._process != os.getpid():
-            _close_all(self._idle)
-            self._lock, self._process = threading.Lock(), os.getpid()
-
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        self._drop_parents_connections()
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            if self._tls is None:
-                return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=seconds, context=self._tls
-            )
-        if connection.sock is not None:
-            connection.sock.settimeout(seconds)
+        """An idle connection, or a new one; a list's `pop` and `append` need no lock."""
+        if self._process != os.getpid():  # a forked child: they are the parent's
+            _close_all(self._idle)
+            self._process = os.getpid()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            return self._connect(timeout=seconds)
+        connection.sock.settimeout(seconds)
         return connection
-
-    def _raise(self, error: dict[str, Any]) -> NoReturn:
-        kind, message = str(error.get("type")), str(error.get("message"))
-        if kind == "HoldoutExhausted":
-            self._halted = True
-            raise HoldoutExhausted(message, n_answered=int(error.get("n_answered", 0)))
-        raise _ERRORS.get(kind, RuntimeError)(message)
 
 
 def _is_loopback(host: str) -> bool:
@@ -672,34 +595,23 @@ def _new_key() -> str:
 
 
 def _close_all(idle: list[http.client.HTTPConnection]) -> None:
-    while idle:
-        idle.pop().close()
-
-
-def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard:
-    return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
-
-
-def _verdict(fields: dict[str, Any]) -> RemoteVerdict:
-    names = ("number", "passed", "verdict", "n_passes", "compared_with")
-    told = {name: fields[name] for name in names}
-    value = float(fields.get("value", math.nan))
-    return RemoteVerdict(value=value, low=math.nan, high=math.nan, half_width=math.nan, **told)
+    with contextlib.suppress(IndexError):
+        while True:
+            idle.pop().close()
 
 
 def _answer(fields: dict[str, Any]) -> RemoteAnswer:
+    """The answer that has the fields of a reply."""
+    kind: type[RemoteAnswer] = RemoteAnswer
     if "verdict" in fields:
-        return _verdict(fields)
-    names = ["value", "low", "high", "half_width"]
-    numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
-    shared: dict[str, Any] = numbers | {"number": int(fields["number"])}
-    if "key" not in fields:
-        return RemoteAnswer(**shared)
-    shared |= {"key": fields["key"], "rerun": int(fields["rerun"])}
-    if "gain" not in fields:
-        return RemoteSearchAnswer(**shared)
-    shared |= {name: float(fields[name]) for name in ("gain", "gain_low", "gain_high")}
-    return RemoteComparedAnswer(**shared)
+        kind, fields = RemoteVerdict, dict.fromkeys(SCORES) | fields
+    elif "key" in fields:
+        kind = RemoteComparedAnswer if "gain" in fields else RemoteSearchAnswer
+    values = {name: fields[name] for name in kind.__match_args__}
+    for name in (*SCORES, *GAINS):
+        if name in values:
+            values[name] = math.nan if values[name] is None else float(values[name])
+    return kind(**values)
 
 
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
@@ -713,8 +625,6 @@ def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
 
 
 def _npy(values: Any) -> bytes:
-    import io
-
     if values.dtype.hasobject:
         values = np.asarray(values.tolist())
         if values.dtype.hasobject:
@@ -733,7 +643,3 @@ def _parsed(status: int, reply: bytes) -> dict[str, Any] | None:
     if not isinstance(fields, dict) or status != 200 and not isinstance(fields.get("error"), dict):
         return None
     return fields
-
-
-def _message(fields: dict[str, Any] | None) -> str | None:
-    return None if fields is None else str(fields["error"].get("message"))

@@ -8,7 +8,6 @@ confirmation rows nothing leaves before the end, when the finalists of all teams
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,18 +24,15 @@ _NO_LIMITS = (math.nan, math.nan, math.nan)
 
 
 class Competition(Guard):
-    """A `ConfirmedSearch` as the service hosts it.
+    """A `ConfirmedSearch`, opened from a database, as the service hosts it.
 
-    Parameters
-    ----------
-    search : ConfirmedSearch
-        Opened from a database.
-    n_finalists : int
-        How many finalists a team may name.
+    Scores on the search rows have no end and no limits; `halted` says that the finalists, of which
+    a team may name `n_finalists`, were confirmed.
     """
 
     kind: ClassVar[str] = "ConfirmedSearch"
     of_teams: ClassVar[bool] = True
+    can_answer = True
 
     def __init__(self, search: ConfirmedSearch, n_finalists: int) -> None:
         self.search, self._n_finalists = search, check_count(finalists=n_finalists)
@@ -55,19 +51,8 @@ class Competition(Guard):
     def query(self, y_pred: Any, *, team: str, finalist: str | None = None) -> RemoteAnswer:
         """Return the score of predictions on the search rows.
 
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,)
-        team : str
-            Whose they are.
-        finalist : str, optional
-            Name these predictions as a finalist of the team, in place of an earlier one of this
-            name.
-
-        Raises
-        ------
-        ValueError
-            Not predictions, or the team has as many finalists already, or the end has come.
+        With `finalist` they are named as a finalist of the team, in place of an earlier one of this
+        name; ValueError if the team has as many already, or the end has come.
         """
         value = self.search.score(y_pred)
         if finalist is not None:
@@ -98,13 +83,7 @@ class Competition(Guard):
         self.search.nominate(name, y_pred)
 
     def end(self) -> ConfirmedReport:
-        """Confirm the finalists of all teams in one batch, and return the report.
-
-        Raises
-        ------
-        ValueError
-            No finalist was named.
-        """
+        """Confirm all finalists in one batch, and return the report; ValueError without any."""
         if not self.search.halted:
             self.search.confirm()
         return self.search.report()
@@ -115,42 +94,26 @@ class Competition(Guard):
             raise ValueError("finalists are confirmed when the owner ends the competition")
         return self.search.report()
 
-    def intervals_of(self, answers: Sequence[Any]) -> Iterator[tuple[float, float, float]]:
-        """Return no limits: a score on the search rows has none."""
-        return (_NO_LIMITS for _ in answers)
-
     @property
     def halted(self) -> bool:
-        """Whether the finalists were confirmed; scores go on."""
         return self.search.halted
 
     @property
-    def can_answer(self) -> bool:
-        """True: scores have no end."""
-        return True
-
-    @property
     def n_answered(self) -> int:
-        """Scores given so far, to all teams."""
         return self._n_answered
 
     def n_left(self) -> int | None:
-        """Return None: there is no end to the scores."""
         return None
 
-    def n_left_public(self) -> int | None:
-        """Return None: there is no end to the scores."""
-        return None
+    n_left_public = n_left
 
     def outlook(self) -> Outlook:
-        """Return what is left, for people."""
         if self.halted:
             return Outlook("scores on the search rows, without limit and without a promise", None)
         named = counted(len(self.search.nominated), "finalist")
         return Outlook(f"scores without limit; {named} named, confirmed together at the end", None)
 
     def what_now(self) -> str:
-        """Return what to do after the end, for people; "" before it."""
         if not self.halted:
             return ""
         return (
@@ -160,20 +123,13 @@ class Competition(Guard):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the search, and how many finalists a team may name."""
-        n_kept = int(np.count_nonzero(self.search.confirmation_rows))
-        return self.search.parameters | {
-            "n_confirmation_rows": n_kept,
-            "finalists_a_team": self._n_finalists,
-        }
+        n_rows = int(np.count_nonzero(self.search.confirmation_rows))
+        own = {"n_confirmation_rows": n_rows, "finalists_a_team": self._n_finalists}
+        return self.search.parameters | own
 
     @property
     def guarantee(self) -> str:
-        """What holds for the finalists; scores on the search rows have no promise."""
         return (
             f"Scores are on the search rows, and have no promise. Of the finalists: "
             f"{self.search.guarantee}"
         )
-
-    def close(self) -> None:
-        """Do nothing: the database is open for the length of a call."""

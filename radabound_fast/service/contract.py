@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from radabound_fast import __version__
-from radabound_fast.service.wire import FORMS, MEDIA_TYPE
+from radabound_fast.service.wire import FORMS, GAINS, MEDIA_TYPE, SCORES
 from radabound_fast.service.wire import __doc__ as _WIRE
 
 _NUMBER = {"type": ["number", "null"], "description": "null: the guard has none"}
@@ -20,15 +20,13 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-_SCORES = ("value", "low", "high", "half_width")
-_GAINS = ("gain", "gain_low", "gain_high")
 _GAIN = {"type": "number", "description": "gain over the baseline, if a DeclaredSearch has one"}
 _ANSWER = _object(
-    **dict.fromkeys(_SCORES, _NUMBER),
+    **dict.fromkeys(SCORES, _NUMBER),
     number=_COUNT | {"description": "number of this answer, counted over all teams"},
     key={"description": "which model it is, under a DeclaredSearch"},
     rerun=_COUNT,
-    **dict.fromkeys(_GAINS, _GAIN),
+    **dict.fromkeys(GAINS, _GAIN),
 )
 _VERDICT = _object(
     passed={"type": "boolean"},
@@ -40,13 +38,13 @@ _VERDICT = _object(
 )
 _VERDICTS = _object(verdicts=_list(_VERDICT), halted={"type": "boolean"}, n_answered=_COUNT)
 _ANSWERS = _object(
-    **{f"{name}s": _list(_NUMBER) for name in _SCORES},
+    **{f"{name}s": _list(_NUMBER) for name in SCORES},
     numbers=_list(_COUNT),
     halted={"type": "boolean", "description": "the row after them was withheld"},
     n_answered=_COUNT,
     keys=_list({}),
     reruns=_list(_COUNT),
-    **{f"{name}s": _list(_GAIN) for name in _GAINS},
+    **{f"{name}s": _list(_GAIN) for name in GAINS},
 )
 _ERROR = _object(
     error=_object(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from radabound_fast._extras import needs
 
 with needs("serve"):
@@ -23,24 +25,19 @@ class Counts:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._answers = Gauge(
-            "radabound_answers", "Answers that the guard has released in all.", registry=registry
+        count, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self._answers = gauge("radabound_answers", "Answers that the guard has released in all.")
+        self._halted = gauge("radabound_halted", "Whether the holdout is spent.")
+        self._calls = count(
+            "radabound_calls", "Calls of query and query_many.", labelnames=["team", "outcome"]
         )
-        self._halted = Gauge("radabound_halted", "Whether the holdout is spent.", registry=registry)
-        self._calls = Counter(
-            "radabound_calls", "Calls of query and query_many.", ["team", "outcome"],
-            registry=registry,
-        )  # fmt: skip
-        self._responses = Counter(
-            "radabound_responses", "Responses, by status.", ["status"], registry=registry
+        self._responses = count(
+            "radabound_responses", "Responses, by status.", labelnames=["status"]
         )
-        self._commits = Counter(
-            "radabound_commits", "Transactions; a call waits for one.", registry=registry
+        self._commits = count("radabound_commits", "Transactions; a call waits for one.")
+        self._commit_seconds = count(
+            "radabound_commit_seconds", "Time in transactions, the guard's work included."
         )
-        self._commit_seconds = Counter(
-            "radabound_commit_seconds", "Time in transactions, the guard's work included.",
-            registry=registry,
-        )  # fmt: skip
         self._call_seconds = Histogram(
             "radabound_call_seconds", "From the first octet of a body to the reply.",
             registry=registry, buckets=_BUCKETS,

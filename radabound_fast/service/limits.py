@@ -1,20 +1,6 @@
 """What one team, and all together, may have: limits, and the replies that name them.
 
-A reply says which limit it is, how much is left of it, and where that depends on the clock, when to
-come again.
-
-================  ======  ==========================================================================
-limit             status  what is bounded
-================  ======  ==========================================================================
-octets_a_call     413     octets of a body
-rows_a_call       413     rows of a `query_many`
-octets_a_row      413     octets of the line of a body, in which the keys are, for each row
-calls_at_once     429     calls of a team that wait for a reply
-octets_at_once    429     octets of bodies that the calls of a team hold in memory meanwhile
-answers_a_day     429     answers to a team (UTC); with "all" in its name those to all teams
-until             403     when queries end
-keys              403     the part of a declared space that is the team's own
-================  ======  ==========================================================================
+docs/reference/http.md has a table of them.
 """
 
 from __future__ import annotations
@@ -41,18 +27,10 @@ BODIES = 8
 def limit_reply(
     status: int, limit: str, message: str, left: int, retry_after: int | None = None
 ) -> Reply:
-    """The reply to a call that exceeds a limit.
+    """The reply to a call that exceeds a limit, of which so much is left.
 
-    Parameters
-    ----------
-    status : int
-        429 where the same call is taken later, 413 where a smaller one is, 403 where none is.
-    limit, message : str
-        Its name, and in words.
-    left : int
-        How much of it is left.
-    retry_after : int, optional
-        Seconds until the same call is taken.
+    The status is 429 where the same call is taken later, after `retry_after` seconds if that is
+    known, 413 where a smaller one is, and 403 where none is.
     """
     kind = {403: "PermissionError", 413: "ValueError"}.get(status, "RuntimeError")
     reply = error_reply(status, kind, message, "refused", limit=limit, left=left)
@@ -76,13 +54,8 @@ def ended(team: Team, now: datetime) -> Reply | None:
 class AtOnce:
     """What the calls of each team hold until their replies: themselves, and their bodies.
 
-    A team may hold as many octets as it leaves free: alone half of all, beside one other a third,
-    so that room is left for whoever comes, however many hold all they may.
-
-    Parameters
-    ----------
-    octets : int
-        Of all bodies.
+    A team may hold as many of the octets of all bodies as it leaves free: alone half, beside one
+    other a third, so that room is left for whoever comes, however many hold all they may.
     """
 
     def __init__(self, octets: int) -> None:

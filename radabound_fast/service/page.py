@@ -1,7 +1,7 @@
 """The page: the best so far, what is left, what to do now, scores with intervals; no script.
 
-A guard and its log are read in one go (`page_content`); the text is made of that, in any thread,
-by the templates beside this file, which escape all that they are given.
+A guard and its log are read in one go (`page_content`); templates, which escape all that they are
+given, make the text of that in any thread (`page`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from radabound_fast._checks import counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds.guarantees import complexity_part
+from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
 from radabound_fast.guards.report import outward, scored, shown
 from radabound_fast.service.picture import Picture, Point
+from radabound_fast.service.state import NOTHING
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import answers_in
 from radabound_fast.spaces.messages import shown_key
@@ -34,7 +35,6 @@ _LAST = 15  # answers in the table
 _COLOURS = 6  # of teams; the others are grey
 # width, height, and how many answers, of the pictures for two kinds of screens
 _PICTURES = {"wide": (880, 320, 240), "narrow": (360, 280, 60)}
-_NOTHING = Asker(0, 0, 0)
 _RESTS = " (see What holds)"
 
 
@@ -55,35 +55,15 @@ class Headline(NamedTuple):
     model: str
 
 
-class PageContent(NamedTuple):
-    """What the page is made of: points where scores are told, else verdicts."""
-
-    kind: str
-    metric: str
-    better: str
-    n_samples: int
-    state: str  # answering, halted, or of a competition that has ended: confirmed
-    what_now: str
-    headline: Headline | None
-    facts: list[Fact]
-    points: list[Point]
-    best: int | None  # number of the best answer
-    verdicts: list[dict[str, Any]]  # as replies have them, with team and second
-    tells_scores: bool
-    n_answers: int  # that the viewer may see
-    askers: dict[str, Asker]
-    parameters: str
-    guarantee: str
-    finalists: list[ConfirmedAnswer]
-
-
-def page_content(guard: Any, team: Team, log: Log) -> PageContent:
-    """Content of the page for a team."""
+def page_content(guard: Any, team: Team, log: Log) -> dict[str, Any]:
+    """What the templates show to a team, by name."""
     holdout, whose = guard.holdout, None if team.is_owner else team.name
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
-        askers = {team.name: askers.get(team.name, _NOTHING)}
+        askers = {team.name: askers.get(team.name, NOTHING)}
     tells_scores, best = guard.tells == "scores", log.best(whose)
+    points = _last(log, whose, _points) if tells_scores else []
+    verdicts = [] if tells_scores else _last(log, whose, _verdicts)
     finalists = guard.report().ranking() if guard.of_teams and guard.halted else []
     if not tells_scores:
         headline = _in_production(guard)
@@ -91,25 +71,40 @@ def page_content(guard: Any, team: Team, log: Log) -> PageContent:
         headline = _best_finalist(finalists[0])
     else:
         headline = None if best is None else _best_answer(best, team, guard.of_teams)
-    return PageContent(
-        kind=guard.kind,
-        metric=holdout.metric,
-        better="higher" if holdout.greater_is_better else "lower",
-        n_samples=holdout.n_samples,
-        state="confirmed" if finalists else "halted" if guard.halted else "answering",
-        what_now=guard.what_now(),
-        headline=headline,
-        facts=_facts(guard, team, askers),
-        points=_last(log, whose, _points) if tells_scores else [],
-        best=None if best is None else json.loads(best.answer)["number"],
-        verdicts=[] if tells_scores else _last(log, whose, _verdicts),
-        tells_scores=tells_scores,
-        n_answers=guard.n_answered if team.is_owner else askers[team.name].n_answers,
-        askers=askers,
-        parameters=_parameters(guard.parameters),
-        guarantee=guard.guarantee,
-        finalists=finalists,
-    )
+    return {
+        "team": team,
+        "kind": guard.kind,
+        "metric": holdout.metric,
+        "better": "higher" if holdout.greater_is_better else "lower",
+        "n_samples": holdout.n_samples,
+        "state": "confirmed" if finalists else "halted" if guard.halted else "answering",
+        "what_now": guard.what_now(),
+        "headline": headline,
+        "facts": _facts(guard, team, askers),
+        "tells_scores": tells_scores,
+        "points": points,
+        "has_keys": any(point.key is not None for point in points),
+        "has_limits": any(point.has_limits for point in points),
+        "last_points": points[: -_LAST - 1 : -1],
+        "last_verdicts": verdicts[: -_LAST - 1 : -1],
+        "best": None if best is None else json.loads(best.answer)["number"],
+        "n_answers": guard.n_answered if team.is_owner else askers[team.name].n_answers,
+        "askers": askers,
+        "colours": {name: n if n < _COLOURS else "x" for n, name in enumerate(askers)},
+        "parameters": _parameters(guard.parameters),
+        "guarantee": guard.guarantee,
+        "finalists": finalists,
+    }
+
+
+def page(content: dict[str, Any]) -> str:
+    """HTML of the page with this content."""
+    pictures = [
+        Picture(kind, content["points"][-most:], width, height)
+        for kind, (width, height, most) in _PICTURES.items()
+        if content["points"]
+    ]
+    return _TEMPLATE.render(content, pictures=pictures)
 
 
 # ---- on top --------------------------------------------------------------------------------------
@@ -215,27 +210,6 @@ def _float(value: float | None) -> float:
 
 
 # ---- the text ------------------------------------------------------------------------------------
-
-
-def page(team: Team, content: PageContent) -> str:
-    """HTML of the page for a team or the owner."""
-    pictures = [
-        Picture.of(kind, content.points[-most:], width, height)
-        for kind, (width, height, most) in _PICTURES.items()
-        if content.points
-    ]
-    places = {name: place for place, name in enumerate(content.askers)}
-    colours = {name: place if place < _COLOURS else "x" for name, place in places.items()}
-    return _TEMPLATE.render(
-        content._asdict(),
-        team=team,
-        pictures=pictures,
-        colours=colours,
-        last_points=content.points[: -_LAST - 1 : -1],
-        last_verdicts=content.verdicts[: -_LAST - 1 : -1],
-        has_keys=any(point.key is not None for point in content.points),
-        has_limits=any(point.has_limits for point in content.points),
-    )
 
 
 def _score(value: float | None, side: int = 0) -> str:

@@ -11,20 +11,11 @@ _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})", re.ASCII)
 
 
 class Part(NamedTuple):
-    """Keys of a space: whole numbers in a range, or mappings with some values.
+    """Keys of a space: whole numbers in a range, or mappings with some values."""
 
-    Attributes
-    ----------
-    text : str
-        As the file of tokens has it: ``0..499``, or JSON, ``{"team":"ada","depth":[1,2]}``.
-    numbers : range or None
-    values : dict or None
-        For each name the values that a key may have.
-    """
-
-    text: str
+    text: str  # as the file of tokens has it: 0..499, or JSON, {"team":"ada","depth":[1,2]}
     numbers: range | None
-    values: dict[str, list[Any]] | None
+    values: dict[str, list[Any]] | None  # for each name those that a key may have
 
     @classmethod
     def parse(cls, text: str) -> Part:

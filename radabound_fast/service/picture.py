@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import count, takewhile
 from typing import Any, NamedTuple
 
@@ -29,72 +28,50 @@ class Point(NamedTuple):
         return math.isfinite(self.low) and math.isfinite(self.high)
 
 
-class Mark(NamedTuple):
-    """A point in a picture; `top` and `bottom` are None where it has no interval."""
+class Picture:
+    """A plot of values against the numbers of the answers, at least one, in pixels.
 
-    point: Point
-    x: float
-    y: float
-    top: float | None
-    bottom: float | None
+    `kind` is that of a screen, "wide" or "narrow"; `text` is for those who do not see the plot.
+    """
 
-
-class Picture(NamedTuple):
-    """A scatter plot of values against the numbers of the answers, in pixels."""
-
-    kind: str  # of a screen: "wide" or "narrow"
-    width: int
-    height: int
-    left: int
-    right: int
-    rows: list[tuple[float, str]]  # y and text of each line of the grid
-    columns: list[tuple[float, str]]  # x and text of each number
-    marks: list[Mark]
-    radius: int
-    text: str  # for those who do not see it
-
-    @classmethod
-    def of(cls, kind: str, points: list[Point], width: int, height: int) -> Picture:
-        """Draw points, of which there is at least one."""
+    def __init__(self, kind: str, points: list[Point], width: int, height: int) -> None:
+        self.kind, self.points, self.width, self.height = kind, points, width, height
+        self.left, self.right = _LEFT, width - _RIGHT
+        self.radius = 3 if len(points) < _MANY else 2
         ends = [end for point in points for end in (point.value, point.low, point.high)]
         ends = [end for end in ends if math.isfinite(end)]
-        least, largest = min(ends), max(ends)
-        room = 0.06 * (largest - least) or 0.01
-        least, largest = least - room, largest + room
-        first, last = points[0].number, points[-1].number
-
-        def x(number: float) -> float:
-            share = 0.5 if last == first else (number - first) / (last - first)
-            return _LEFT + 8 + share * (width - _LEFT - _RIGHT - 16)
-
-        def y(value: float) -> float:
-            return _TOP + (largest - value) / (largest - least) * (height - _TOP - _BOTTOM)
-
-        values, digits = _ticks(least, largest)
-        return cls(
-            kind,
-            width,
-            height,
-            _LEFT,
-            width - _RIGHT,
-            [(y(value), f"{value:.{digits}f}") for value in values],
-            [(x(number), f"{number:,}") for number in sorted({first, (first + last) // 2, last})],
-            [_mark(point, x, y) for point in points],
-            3 if len(points) < _MANY else 2,
-            f"{counted(len(points), 'score')} with intervals, from {least:.3f} to {largest:.3f}",
+        room = 0.06 * (max(ends) - min(ends)) or 0.01
+        self._least, self._largest = min(ends) - room, max(ends) + room
+        self._first, self._last = points[0].number, points[-1].number
+        self.text = (
+            f"{counted(len(points), 'score')} with intervals, from {self._least:.3f} to "
+            f"{self._largest:.3f}"
         )
 
+    def x(self, number: float) -> float:
+        """Where an answer is, by its number."""
+        first, last = self._first, self._last
+        share = 0.5 if last == first else (number - first) / (last - first)
+        return _LEFT + 8 + share * (self.width - _LEFT - _RIGHT - 16)
 
-def _mark(point: Point, x: Callable[[float], float], y: Callable[[float], float]) -> Mark:
-    top, bottom = (y(point.high), y(point.low)) if point.has_limits else (None, None)
-    return Mark(point, x(point.number), y(point.value), top, bottom)
+    def y(self, value: float) -> float:
+        """Where a value is."""
+        share = (self._largest - value) / (self._largest - self._least)
+        return _TOP + share * (self.height - _TOP - _BOTTOM)
 
+    @property
+    def rows(self) -> list[tuple[float, str]]:
+        """The lines of the grid, at three to seven round values: y and text."""
+        rough = (self._largest - self._least) / 6
+        power = math.floor(math.log10(rough))
+        step = next(one for one in (1, 2, 5, 10) if one * 10.0**power >= rough) * 10.0**power
+        values = (n * step for n in count(math.ceil(self._least / step)))
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
+        inside = takewhile(lambda value: value <= self._largest, values)
+        return [(self.y(value), f"{value:.{digits}f}") for value in inside]
 
-def _ticks(least: float, largest: float) -> tuple[list[float], int]:
-    """Three to seven round values in a range, and their digits."""
-    rough = (largest - least) / 6
-    power = math.floor(math.log10(rough))
-    step = next(one for one in (1, 2, 5, 10) if one * 10.0**power >= rough) * 10.0**power
-    first = math.ceil(least / step)
-    values = takewhile(lambda value: value <= largest, (n * step for n in count(first)))
-    return list(values), max(0, -math.floor(math.log10(step) + 1e-9))
+    @property
+    def columns(self) -> list[tuple[float, str]]:
+        """The numbers below the plot: x and text."""
+        numbers = sorted({self._first, (self._first + self._last) // 2, self._last})
+        return [(self.x(number), f"{number:,}") for number in numbers]

@@ -25,11 +25,7 @@ MOST_UNFOLDED = 2**28
 class Reader:
     """Reader of predictions for one holdout.
 
-    Parameters
-    ----------
-    holdout : Holdout
-    as_predictions : bool
-        Whether classes stay classes where error rates are answered.
+    With `as_predictions` classes stay classes where error rates are answered.
     """
 
     def __init__(self, holdout: Holdout, *, as_predictions: bool = False) -> None:
@@ -44,10 +40,7 @@ class Reader:
     def rows(self, form: str, octets: memoryview, ndim: int) -> NDArray[Any] | PackedLosses:
         """Rows of errors as bits if error rates are answered, else predictions for the metric.
 
-        Raises
-        ------
-        TypeError, ValueError
-            They are not predictions for this holdout.
+        TypeError or ValueError if they are not predictions for this holdout.
         """
         rows = self._rows(form, octets, ndim)
         return rows if self._measured else PackedLosses(rows, self._m)

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.answers import HoldoutExhausted
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
+
+# errors of a database, of which a file may be gone
+UNAVAILABLE = (OSError, RuntimeError, Damaged)
 
 logger = logging.getLogger("radabound_fast.service")
 
@@ -39,34 +42,32 @@ def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any)
     return Reply(status, json.dumps(fields).encode(), outcome, retry_after=retry_after)
 
 
-def bad_request(error: Exception) -> Reply:
-    """Bad input, with the library's own message."""
-    kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
-    return error_reply(400, kind, str(error), "refused")
-
-
-def unavailable(error: Exception, before: str = "") -> Reply:
-    """A database that cannot be used; the names of its files go to the log alone."""
-    kind, why = "RuntimeError", "the service failed"
-    if isinstance(error, OSError | RuntimeError | Damaged) and (
-        not isinstance(error, HoldoutExhausted)
-    ):
-        logger.error("%s%s: %s", before, type(error).__name__, error)
-        why = getattr(error, "strerror", None) or "the database does not answer"
-        kind = "OSError" if isinstance(error, OSError) else kind
-    else:  # the message may contain anything, a label too
-        logger.error("%s%s", before, type(error).__name__)
-    return error_reply(503, kind, before + why, "failed")
+def failed_call(error: Exception) -> Reply:
+    """The reply to a call whose work has raised, and has counted nothing."""
+    if isinstance(error, HoldoutExhausted):
+        # without the guard's own words, which tell how complex the query was
+        n = error.n_answered
+        reason = f"the holdout is spent after {counted(n, 'answer')}: this query is withheld"
+        return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n)
+    if isinstance(error, TypeError | ValueError):  # bad input, with the library's own message
+        kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
+        return error_reply(400, kind, str(error), "refused")
+    return internal_error(error)
 
 
 def internal_error(error: Exception) -> Reply:
-    """A bug in one call; the message may contain anything, and goes nowhere."""
+    """A bug; the message may contain anything, and goes nowhere."""
     logger.error("a call failed: %s", type(error).__name__)
     return error_reply(500, "RuntimeError", "nothing was counted: the service failed", "failed")
 
 
-def exhausted(n_answered: int) -> Reply:
-    """The halt."""
-    # without the guard's own words, which tell how complex the query was
-    reason = f"the holdout is spent after {counted(n_answered, 'answer')}: this query is withheld"
-    return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n_answered)
+def unavailable(error: Exception, before: str = "") -> Reply:
+    """A database that cannot be used; the names of its files go to the log alone."""
+    kind, why, shown = "RuntimeError", "the service failed", ""
+    # the message of any other may contain anything, a label too
+    if isinstance(error, UNAVAILABLE) and not isinstance(error, HoldoutExhausted):
+        why = getattr(error, "strerror", None) or "the database does not answer"
+        kind = "OSError" if isinstance(error, OSError) else kind
+        shown = f": {error}"
+    logger.error("%s%s%s", before, type(error).__name__, shown)
+    return error_reply(503, kind, before + why, "failed")

@@ -17,7 +17,7 @@ from radabound_fast.guards.declared.digest import STEP_ANSWERS, Digest
 from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.service.state import report_fields
 from radabound_fast.service.tokens import Team
-from radabound_fast.service.wire import answers_in
+from radabound_fast.service.wire import answers_in, ranks_of
 from radabound_fast.store.record import Query
 from radabound_fast.store.served import Log
 
@@ -43,12 +43,9 @@ class _TeamDigest(Digest):
         ranks: list[float] = []
         for _, reply in calls:
             answers = answers_in(json.loads(reply))
-            space, limits = self._search.space, answers["high"]
-            if self._search.greater_is_better:
-                limits = [-low for low in answers["low"]]
-            codes = [space.find(key)[0] for key in answers["key"]]
+            codes = [self._search.space.find(key)[0] for key in answers["key"]]
             queries += zip(codes, answers["rerun"], strict=True)
-            ranks += limits
+            ranks += ranks_of(answers, greater_is_better=self._search.greater_is_better)
         if calls:
             self._row, _ = calls[-1]
             rows = self._new(np.array([hash(query) for query in queries], np.int64))
@@ -58,25 +55,16 @@ class _TeamDigest(Digest):
 
     def _new(self, hashes: NDArray[np.int64]) -> list[int]:
         """The rows whose hashes did not come before, in order."""
-        found, rows = np.unique(hashes, return_index=True)
-        places = np.searchsorted(self._hashes, found)
-        known = np.append(self._hashes, 0)[places] == found
-        known &= places < len(self._hashes)
-        self._hashes = np.sort(np.append(self._hashes, found[~known]), kind="stable")
-        rows = np.sort(rows[~known])
-        kept: list[int] = rows.tolist()
-        return kept
+        hashes, rows = np.unique(hashes, return_index=True)
+        places = np.searchsorted(self._hashes, hashes)
+        are_new = places == np.searchsorted(self._hashes, hashes, side="right")
+        self._hashes = np.insert(self._hashes, places[are_new], hashes[are_new])
+        new: list[int] = np.sort(rows[are_new]).tolist()
+        return new
 
 
 class Reports:
-    """The reports of a search.
-
-    Parameters
-    ----------
-    search : DeclaredSearch
-    read : callable
-        Returns what a function of the log reads, in any thread.
-    """
+    """The reports of a search; `read` returns what a function of the log reads, in any thread."""
 
     def __init__(self, search: DeclaredSearch, read: Read) -> None:
         self._search, self._read = search, read

@@ -27,7 +27,7 @@ _GC_THRESHOLDS = 20_000, 10, 10
 class Protocol(H11Protocol):
     """uvicorn's, which ends a connection that sends more ahead of its replies than a head may have.
 
-    It answers one request of a connection at a time, and would read more with every body.
+    uvicorn answers one request of a connection at a time, and would read more with every body.
     """
 
     def data_received(self, data: bytes) -> None:
@@ -46,17 +46,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def make_server(guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> uvicorn.Server:
-    """A server of a guard, which answers from `run` until SIGINT or SIGTERM.
+    """A server of an opened guard, which answers from `run` until SIGINT or SIGTERM.
 
-    Calls that wait are answered first; then the signal takes its usual effect.
-
-    Parameters
-    ----------
-    guard : Guard
-        Opened from a database; it is closed at the end.
-    tokens : Tokens
-    max_body : int
-        Octets of a body.
+    Calls that wait are answered first, and the guard is closed; then the signal takes its usual
+    effect.  A body has at most `max_body` octets.
     """
     service = Service(guard, tokens, max_body=max_body)
     config = uvicorn.Config(

@@ -15,14 +15,14 @@ from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log
 
-_NOTHING = Asker(0, 0, 0)
+NOTHING = Asker(0, 0, 0)
 
 
 def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
     """The reply to `GET /state`."""
     holdout = guard.holdout
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
-    mine = askers.get(team.name, _NOTHING)
+    mine = askers.get(team.name, NOTHING)
     fields: dict[str, Any] = {
         "you": {
             "name": team.name, "n_calls": mine.n_calls, "n_answers": mine.n_answers,

@@ -52,6 +52,11 @@ class Team(NamedTuple):
     def is_owner(self) -> bool:
         return self.name == OWNER
 
+    @property
+    def counted_as(self) -> tuple[str, ...]:
+        """The names of those whose answers a day its answers are."""
+        return (self.name,) if self.is_owner else (self.name, ALL)
+
 
 class Tokens:
     """Teams in a file, found by their tokens.
@@ -68,9 +73,6 @@ class Tokens:
         In the order of the file.
     together : Team
         The limits of all teams together.
-    without_part : set of str
-        Names of the teams that may ask about every key of a space, or might before the file was
-        changed; the owner aside.
 
     Raises
     ------
@@ -96,9 +98,9 @@ class Tokens:
         self.together = together[-1]
         self._digests = [(digest, _until(team, self.together)) for digest, team in digests]
         self.teams = [team for _, team in self._digests]
-        # names of all who may, or might, ask about every key
-        self.without_part = {team.name for team in self._asking if team.part is None}
-        self.without_part |= set() if before is None else before.without_part
+        # of each team that ever had one; and names of all who may, or might, ask about every key
+        self._parts: dict[str, Part] = {} if before is None else before._parts
+        self._without_part: set[str] = set() if before is None else before._without_part
         for distinct, what in (
             ({digest for digest, _ in digests}, "token"),
             ({team.name for team in self.teams}, "name"),
@@ -110,14 +112,13 @@ class Tokens:
         if not digests:
             raise ValueError(f"{name} must have a line `name token` for everybody who may ask")
         try:
-            # of each team that ever had one
-            self._parts: dict[str, Part] = self._parts_with({} if before is None else before._parts)
+            self._add_parts({team.name: team.part for team in self.teams if not team.is_owner})
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 
     def warning_of_keys(self) -> str:
         """What holds of a declared space whose keys several teams may ask about, or ""."""
-        n = len(self.without_part)
+        n = len(self._without_part)
         if n < 2:
             return ""
         return (
@@ -169,29 +170,26 @@ class Tokens:
             if words and not words[0].startswith("#"):
                 yield number, words
 
-    @property
-    def _asking(self) -> list[Team]:
-        return [team for team in self.teams if not team.is_owner]
-
-    def _parts_with(self, before: dict[str, Part]) -> dict[str, Part]:
-        """The parts that teams have and had; ValueError if they are not apart, or have changed.
+    def _add_parts(self, part_of: dict[str, Part | None]) -> None:
+        """Add parts of teams to those they had; ValueError if they are not apart, or have changed.
 
         Which team's model a key stands for must be fixed before any score is seen.
         """
-        with_part = {team.name: team.part for team in self._asking if team.part is not None}
-        if self.without_part and (with_part or before):
+        parts = {name: part for name, part in part_of.items() if part is not None}
+        self._without_part = self._without_part | (part_of.keys() - parts.keys())
+        if self._without_part and (parts or self._parts):
             raise ValueError(
                 "keys= must be given to all teams from the start of the service on, or to none, "
-                f"{min(self.without_part)} has or had none"
+                f"{min(self._without_part)} has or had none"
             )
-        for name, part in with_part.items():
-            if before.get(name, part) != part:
-                raise ValueError(f"keys of {name} must stay {before[name].text}, got {part.text}")
-        parts = before | with_part
-        for (name, part), (other, others) in combinations(parts.items(), 2):
+        for name, part in parts.items():
+            before = self._parts.get(name, part)
+            if before != part:
+                raise ValueError(f"keys of {name} must stay {before.text}, got {part.text}")
+        self._parts = self._parts | parts
+        for (name, part), (other, others) in combinations(self._parts.items(), 2):
             if not part.is_apart_from(others):
                 raise ValueError(f"keys of {name} and {other} must be apart, both have some keys")
-        return parts
 
 
 def _parse_line(words: list[str]) -> tuple[bytes, Team]:

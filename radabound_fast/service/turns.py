@@ -32,29 +32,18 @@ _GATHER_SECONDS = 0.001
 
 
 class Job(NamedTuple):
-    """Work that waits for its turn.
-
-    Attributes
-    ----------
-    team : str
-    work : object
-    size : float
-        How much it is, compared with other work that may be done in the same step; 0: it is done
-        alone.
-    done : Future
-    """
+    """Work that waits for its turn."""
 
     team: str
     work: Any
-    size: float
+    size: float  # compared with other work of the same step; 0: it is done alone
     done: asyncio.Future[Any]
 
 
 class Turns:
     """Jobs that wait; next is the first of the team whose jobs took least time so far.
 
-    A team that did not wait has saved nothing up: it begins where the others are.  The service's
-    own jobs, of the team `SERVICE`, come first.
+    A team that did not wait begins where the others are.  Jobs of the team `SERVICE` come first.
     """
 
     def __init__(self) -> None:
@@ -66,7 +55,6 @@ class Turns:
         return sum(map(len, self._queues.values()))
 
     def add(self, job: Job) -> None:
-        """Queue a job."""
         if job.team not in self._queues:
             self._queues[job.team] = deque()
             self._seconds[job.team] = max(self._seconds.get(job.team, 0.0), self._reached)
@@ -76,16 +64,14 @@ class Turns:
         """Return the next job, which stays where it is; None: nobody waits."""
         if not self._queues:
             return None
-        if SERVICE in self._queues:
-            return self._queues[SERVICE][0]
-        return self._queues[min(self._queues, key=self._seconds.__getitem__)][0]
+        least = min(self._queues, key=self._seconds.__getitem__)
+        return self._queues[SERVICE if SERVICE in self._queues else least][0]
 
     def take(self, job: Job) -> None:
         """Take the next job out of its queue."""
         self._reached = self._seconds[job.team]
-        queue = self._queues[job.team]
-        queue.popleft()
-        if not queue:
+        self._queues[job.team].popleft()
+        if not self._queues[job.team]:
             del self._queues[job.team]
 
     def charge(self, team: str, seconds: float) -> None:
@@ -189,17 +175,16 @@ class Lane:
             part = job.size / size if size else 1.0
             self._turns.charge(job.team, seconds * part - self._provisional(job))
         if size:
-            now = seconds / size
             # what took long is expected to take long at once, and what takes less after a while
-            known = self._rate < math.inf
-            self._rate = max(now, 0.8 * self._rate + 0.2 * now) if known else now
+            rate = seconds / size
+            before = rate if self._rate == math.inf else self._rate
+            self._rate = max(rate, 0.8 * before + 0.2 * rate)
 
     def _step(self, jobs: list[Job]) -> tuple[Any, Exception | None]:
         try:
             if not jobs[0].size:
                 return jobs[0].work(), None
             assert self._together is not None
-            self._together([job.work for job in jobs])
+            return self._together([job.work for job in jobs]), None
         except Exception as error:
             return None, error
-        return None, None

@@ -29,22 +29,16 @@ import numpy as np
 FORMS = ("bits", "codes", "npy")
 # what the line may have beside the form, in `query` and in `query_many`
 _ROW_FIELDS, _BLOCK_FIELDS = ("guess", "key", "rerun", "finalist"), ("guesses", "keys", "reruns")
-# of the answers in a reply with scores, as lists by the plural where there are several
-_ANSWER_FIELDS = ("value", "low", "high", "half_width", "number", "key", "rerun",
-                  "gain", "gain_low", "gain_high")  # fmt: skip
+# fields of the answers in a reply with scores, as lists by the plural where there are several
+SCORES, GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
+_ANSWER_FIELDS = (*SCORES, "number", "key", "rerun", *GAINS)
 MEDIA_TYPE = "application/octet-stream"
 # characters that a header transports unchanged
 VISIBLE_ASCII = re.compile("[!-~]+")
 
 
 def pack_body(head: dict[str, Any], octets: bytes) -> bytes:
-    """The body that has this line and these octets.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A key or a guess cannot be written as JSON.
-    """
+    """The body of this line and these octets; TypeError or ValueError if JSON cannot hold a key."""
     try:
         line = json.dumps(head, default=_as_json, allow_nan=False)
     except (ValueError, RecursionError):  # the latter: a list that contains itself
@@ -81,6 +75,13 @@ def answers_in(fields: dict[str, Any]) -> dict[str, list[Any]]:
     if "values" in fields:
         return {name: fields[f"{name}s"] for name in _ANSWER_FIELDS if f"{name}s" in fields}
     return {name: [value] for name, value in fields.items()}
+
+
+def ranks_of(answers: dict[str, list[Any]], *, greater_is_better: bool) -> list[float]:
+    """What each answer is ranked by, less is better: the limit that counts, or else the value."""
+    limits = zip(answers["low" if greater_is_better else "high"], answers["value"], strict=True)
+    known = [value if limit is None else limit for limit, value in limits]
+    return [math.inf if one is None else -one if greater_is_better else one for one in known]
 
 
 def code_dtype(n_classes: int) -> str:

@@ -20,17 +20,15 @@ anything with ``nats(key)``  what it says                        what it says
 ===========================  ==================================  =================================
 """
 
-from radabound_fast.spaces.choice import Choice, epoch_of, threshold_of
+from radabound_fast.spaces.choice import Choice, InOrder, epoch_of, threshold_of
 from radabound_fast.spaces.collection import ensemble_of, subset_of
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.improvements import Improvements
-from radabound_fast.spaces.order import InOrder
 from radabound_fast.spaces.point_sample import PointSample
 from radabound_fast.spaces.prior import Prior
-from radabound_fast.spaces.product import Product
 from radabound_fast.spaces.reading import as_space
-from radabound_fast.spaces.space import Space
-from radabound_fast.spaces.steps import Steps
+from radabound_fast.spaces.space import Product, Space
+from radabound_fast.spaces.values import Steps
 
 __all__ = [
     "Choice",

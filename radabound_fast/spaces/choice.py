@@ -1,4 +1,4 @@
-"""One of finitely many values: a parameter, or an epoch or threshold chosen by its score."""
+"""One of some values: a parameter, what was chosen by its score, or an item of an order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
 from radabound_fast.rows.packing import is_number
-from radabound_fast.spaces.messages import outside, shown
+from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.numbers import as_float, len_of, nearest_of
-from radabound_fast.spaces.space import Codes, Found, Space
-from radabound_fast.spaces.tokens import plain
-from radabound_fast.spaces.values import check_values, described, finder_of
-
-_INT64 = 2**63
+from radabound_fast.spaces.space import INT64, Codes, Found, Space
+from radabound_fast.spaces.tokens import as_float, as_int, plain
+from radabound_fast.spaces.values import (
+    check_values,
+    described,
+    finder_of,
+    len_of,
+    nearest_of,
+    outside,
+    shown,
+)
 
 
 class Choice(Space):
@@ -80,9 +85,9 @@ class Choice(Space):
         values = self.values
         # of a list NumPy would take True for 1
         mixed = isinstance(keys, (list, tuple)) and set(map(type, keys)) != {int}
-        if not mixed and isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
+        if not mixed and isinstance(values, range) and values.step == 1 and values.start >= -INT64:
             wanted = np.asarray(keys)
-            if values.stop <= _INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
+            if values.stop <= INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
                 missing = (wanted < values.start) | (wanted >= values.stop)
                 if missing.any():
                     raise outside(self.name, int(wanted[missing.argmax()]), values)
@@ -128,8 +133,7 @@ class Choice(Space):
         """
         params = plain(params)
         if isinstance(params, (Mapping, list, tuple)) and isinstance(self.values, list):
-            if self._points is None:
-                self._points = Points(self.values)
+            self._points = self._points or Points(self.values)
             return self.key_of(self._points.nearest(params))
         if is_number(params) and not isinstance(params, bool):
             number = as_float(params)
@@ -184,3 +188,79 @@ def threshold_of(thresholds: Any) -> Choice:
     4.6151
     """
     return Choice(thresholds, name="threshold")
+
+
+class InOrder(Space):
+    """Keys in an order that was fixed beforehand: the k-th has the weight 1 / (k(k+1)).
+
+    Parameters
+    ----------
+    items : sequence, optional
+        The keys, in order, as `Choice` takes them: for example configurations by their rank in
+        cross-validation.  None: the keys are 1, 2, 3, ... without end.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Items that `Choice` rejects.
+
+    Examples
+    --------
+    >>> [round(InOrder().nats(k), 2) for k in (1, 2, 10, 1000)]
+    [0.69, 1.79, 4.7, 13.82]
+    """
+
+    def __init__(self, items: Any = None) -> None:
+        self._items = None if items is None else Choice(items)
+
+    @property
+    def size(self) -> int | None:
+        return None if self._items is None else self._items.size
+
+    @property
+    def _n_codes(self) -> int | None:
+        return None if self._items is None else self._items.size + 1
+
+    def find(self, key: Any) -> Found:
+        k = as_int(key) if self._items is None else self._items.place(key) + 1
+        if k is None or k < 1:
+            raise ValueError(f"key must be a place in the order, 1, 2, 3, ..., got {quoted(key)}")
+        return k, math.log(k) + math.log(k + 1)
+
+    def key_of(self, code: Any) -> Any:
+        return code if self._items is None else self._items.key_of(code - 1)
+
+    def nearest(self, params: Any) -> Any:
+        return super().nearest(params) if self._items is None else self._items.nearest(params)
+
+    def describe(self) -> dict[str, Any]:
+        items = None if self._items is None else described(self._items.values)
+        return {"kind": "InOrder", "items": items}
+
+    def __repr__(self) -> str:
+        return f"InOrder({'' if self._items is None else shown(self._items.values)})"
+
+
+class NamedKeys(Space):
+    """At most `size` configurations, known by names that nobody has to list beforehand.
+
+    The caller sees to it that there are no more names.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def find(self, key: Any) -> Found:
+        if not isinstance(key, str):
+            raise TypeError(f"key must be a name, got {quoted(key)}")
+        return str(key), math.log(self._size)
+
+    def key_of(self, code: Any) -> str:
+        return str(code)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "NamedKeys", "size": self._size}

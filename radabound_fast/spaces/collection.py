@@ -11,11 +11,10 @@ import numpy as np
 
 from radabound_fast._checks import check_count, check_integer
 from radabound_fast.spaces.choice import Choice
-from radabound_fast.spaces.messages import quoted, shown
-from radabound_fast.spaces.numbers import log_comb
+from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.reading import as_space
-from radabound_fast.spaces.space import Found, Space
-from radabound_fast.spaces.values import described
+from radabound_fast.spaces.space import Found, Space, log_comb
+from radabound_fast.spaces.values import described, shown
 
 
 class Subset(Space):

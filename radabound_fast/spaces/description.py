@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from radabound_fast.spaces.choice import Choice
+from radabound_fast.spaces.choice import Choice, InOrder, NamedKeys
 from radabound_fast.spaces.collection import Ensemble, Subset
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.improvements import Improvements
-from radabound_fast.spaces.named import NamedKeys
-from radabound_fast.spaces.order import InOrder
-from radabound_fast.spaces.product import Product
-from radabound_fast.spaces.space import ORDER, Space
+from radabound_fast.spaces.space import ORDER, Product, Space
 from radabound_fast.spaces.values import values_from
 
 _MADE_FROM: dict[str, Callable[..., Space]] = {

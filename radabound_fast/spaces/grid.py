@@ -8,10 +8,11 @@ from typing import Any
 
 from radabound_fast._checks import check_integer
 from radabound_fast.spaces.choice import Choice
-from radabound_fast.spaces.messages import outside, quoted, shown
+from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.numbers import as_int
 from radabound_fast.spaces.space import ORDER, Found, Space
+from radabound_fast.spaces.tokens import as_int
+from radabound_fast.spaces.values import outside, shown
 
 
 class Grid(Space):
@@ -72,7 +73,11 @@ class Grid(Space):
                 if place is not None:
                     return first + place, self._nats
             first += part.size
-        raise self._outside(key)
+        named = self._named(key, "key")
+        if len(named) > 1:
+            raise ValueError(f"key must be in one of {len(named)} grids, got {quoted(dict(key))}")
+        wrong = next(c for name, c in named[0].choices.items() if key[name] not in c)
+        raise outside(wrong.name, key[wrong.name], wrong.values)
 
     def _named(self, key: Mapping[str, Any], what: str) -> list[_GridPart]:
         """The mappings that have the names of a key."""
@@ -83,13 +88,6 @@ class Grid(Space):
                 f"{what} must have the names {names}, got {quoted(sorted(map(str, key)))}"
             )
         return named
-
-    def _outside(self, key: Mapping[str, Any]) -> ValueError:
-        named = self._named(key, "key")
-        if len(named) > 1:
-            return ValueError(f"key must be in one of {len(named)} grids, got {quoted(dict(key))}")
-        wrong = next(c for name, c in named[0].choices.items() if key[name] not in c)
-        return outside(wrong.name, key[wrong.name], wrong.values)
 
     def key_of(self, code: Any) -> dict[str, Any]:
         for part in self._parts:

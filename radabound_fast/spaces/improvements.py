@@ -8,8 +8,8 @@ from typing import Any
 
 from radabound_fast._checks import check_count
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.numbers import as_int, log_comb
-from radabound_fast.spaces.space import Found, Space
+from radabound_fast.spaces.space import Found, Space, log_comb
+from radabound_fast.spaces.tokens import as_int
 
 
 class Improvements(Space):

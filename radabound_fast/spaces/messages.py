@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from radabound_fast._checks import shown as as_shown
-from radabound_fast.rows.packing import is_number
-from radabound_fast.spaces.numbers import as_float, nearest_of
 
-_FEW = 6  # values that a message shows
-_MOST_QUOTED = 200  # characters of one
-
-
-def outside(name: str, value: Any, values: Any) -> ValueError:
-    """The error for a value that is not one of these, which names the nearest if there is one."""
-    hint = ""
-    if isinstance(value, (bool, np.bool_)):
-        hint = "; True and False are no numbers here"
-    elif is_number(value) and math.isfinite(as_float(value)):
-        nearest = nearest_of(float(value), values)
-        hint = "" if nearest is None else f"; the nearest is {nearest!r}"
-    return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
+_MOST_QUOTED = 200  # characters of a value in a message
 
 
 def quoted(value: Any) -> str:
@@ -45,15 +30,6 @@ def _written(write: Callable[[Any], str], value: Any) -> str:
 def shortened(text: str) -> str:
     """A text cut to a line or two."""
     return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
-
-
-def shown(values: Any) -> str:
-    """Values as they appear in a message: the first few of a list."""
-    if not isinstance(values, list):
-        return repr(values)
-    first = ", ".join(map(repr, values[:_FEW]))
-    rest = f", ... {len(values)} values" if len(values) > _FEW else ""
-    return f"[{first}{rest}]"
 
 
 def shown_key(key: Any) -> str:

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.numbers import as_float
-from radabound_fast.spaces.tokens import token_of
+from radabound_fast.spaces.tokens import as_float, token_of
 
 Path = tuple[Any, ...]
-Floats = NDArray[np.float64]
 
 # codes of what is no category
 _NUMBER, _ABSENT, _UNKNOWN = -1, -2, -3
+_ABSENT_VALUE = object()  # of a parameter that a point does not have
 
 
 class Points:
@@ -92,13 +90,6 @@ class _Column:
         if value is _ABSENT_VALUE:
             return self._codes != _ABSENT
         return self._codes != self._category.get(token_of(value, "params"), _UNKNOWN)
-
-
-class _Absent:
-    """The value of a parameter that a point does not have."""
-
-
-_ABSENT_VALUE = _Absent()
 
 
 def _is_real(value: Any) -> bool:

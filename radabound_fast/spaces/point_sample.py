@@ -11,11 +11,9 @@ from radabound_fast._checks import check_count, check_seed
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.messages import shown_key
-from radabound_fast.spaces.numbers import len_of
+from radabound_fast.spaces.space import INT64
 from radabound_fast.spaces.tokens import token_of
-from radabound_fast.spaces.values import check_values, hint_for
-
-_INT64 = 2**63
+from radabound_fast.spaces.values import check_values, hint_for, len_of
 
 
 class PointSample(Choice):
@@ -91,7 +89,7 @@ def _places(size: int, n: int, rng: np.random.Generator) -> Iterable[int]:
     """So many different places of a space, or all of it."""
     if n >= size:
         return range(size)
-    if size < _INT64:
+    if size < INT64:
         places: list[int] = rng.choice(size, n, replace=False).tolist()
         return places
     n_bytes = size.bit_length() // 8 + 9  # 64 bits more than needed, so that all are as likely

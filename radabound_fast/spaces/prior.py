@@ -11,9 +11,9 @@ from typing import Any
 
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.numbers import len_of
 from radabound_fast.spaces.space import Found, Space
 from radabound_fast.spaces.tokens import as_tuple, plain, token_of, value_from
+from radabound_fast.spaces.values import len_of
 
 # so many keys that an object lists have their weights added up
 MOST_CHECKED = 2**20

@@ -8,9 +8,9 @@ from typing import Any
 from radabound_fast._checks import check_count, shown
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.grid import Grid
-from radabound_fast.spaces.numbers import as_int
 from radabound_fast.spaces.prior import Prior
 from radabound_fast.spaces.space import Space
+from radabound_fast.spaces.tokens import as_int
 from radabound_fast.spaces.values import hint_for
 
 

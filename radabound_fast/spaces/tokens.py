@@ -1,8 +1,7 @@
 """Values as tokens: equal for equal values, in every process.
 
 Numbers are equal by value, whatever their type; True and False are no numbers; lists and tuples
-are equal by what is in them.  A value that is no number and no string is known by a tuple that
-begins with its kind.
+are equal by what is in them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,25 @@ from typing import Any
 
 import numpy as np
 
+from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
+
+
+def as_int(value: Any) -> int | None:
+    """A whole number of any type as an int; None for anything else, booleans included."""
+    if isinstance(value, (bool, np.bool_)) or not is_number(value):
+        return None
+    if isinstance(value, (float, np.floating)):
+        return int(value) if math.isfinite(value) and value == int(value) else None
+    return int(value)
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinity for an integer that is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def token_of(value: Any, name: str) -> Hashable:
@@ -37,8 +54,6 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, np.floating):
         return float(value)
-    if isinstance(value, np.str_):
-        return str(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -104,20 +119,20 @@ class _Known:
 
 def value_from(token: Any) -> Any:
     """The value of a token, or of a token as JSON has it."""
-    if not isinstance(token, (list, tuple)):
-        return token
-    kind, *parts = token
-    if kind == "None":
-        return None
-    if kind == "bool":
-        return bool(parts[0])
-    if kind == "list":
-        return tuple(value_from(part) for part in parts)
-    if kind == "set":
-        return frozenset(value_from(part) for part in parts)
-    if kind == "mapping":
-        return {value_from(key): value_from(value) for key, value in parts}
-    return _Known(as_tuple(token))
+    match token:
+        case ["None"]:
+            return None
+        case ["bool", one]:
+            return bool(one)
+        case ["list", *parts]:
+            return tuple(map(value_from, parts))
+        case ["set", *parts]:
+            return frozenset(map(value_from, parts))
+        case ["mapping", *items]:
+            return {value_from(key): value_from(value) for key, value in items}
+        case [*_]:
+            return _Known(as_tuple(token))
+    return token
 
 
 def as_tuple(token: Any) -> Any:

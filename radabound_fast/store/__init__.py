@@ -36,26 +36,17 @@ survive that: start workers with ``spawn``.
 SQLite's integrity check, and the format's version find what is cut short, altered or mixed up.
 Whoever can write the file can also write another one.  It holds the seed of the signs, or the key
 of the fingerprints, and is readable by its owner alone (mode 600).
-
-========================  ======================================================================
-`opening`, `backup`       open a database, or make it where there is none; copy it
-`ledger`, `place`         the row of a guard; the files that stand beside it
-`record`, `events`        the queries of a search; the events of a guard
-`served`                  the log of a service
-`schema`, `description`   tables and formats; JSON and checksums
-`sqlite`, `folder`        connections and errors; paths, new files, signals
-========================  ======================================================================
 """
 
-from radabound_fast.store.backup import back_up
-from radabound_fast.store.description import Description, Progress
 from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path
 from radabound_fast.store.ledger import Durability, Ledger
-from radabound_fast.store.opening import open_any, open_ledger, open_record
+from radabound_fast.store.opening import Database, back_up, open_any, open_ledger, open_record
 from radabound_fast.store.record import SearchRecord
+from radabound_fast.store.schema import Description, Progress
 
 __all__ = [
+    "Database",
     "Description",
     "Durability",
     "EventRecord",

@@ -2,7 +2,8 @@
 
 An event is a JSON object, and octets beside it that are read when they are needed.  A guard decides
 within a *turn*: it reads all events so far and appends its own, and nobody else does so in between.
-What a turn appends is stored before the guard releases what it decided.
+What a turn appends is stored before the guard releases what it decided; nothing is, if it raises.
+`read` is for what appends nothing: others may append meanwhile.
 """
 
 from __future__ import annotations
@@ -11,38 +12,13 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from radabound_fast.store.description import Damaged, text_of
 from radabound_fast.store.record import Record
-from radabound_fast.store.schema import EVENTS
+from radabound_fast.store.schema import EVENTS, Damaged, text_of
 
 T = TypeVar("T")
 Event = dict[str, Any]
-
-
-class Turn(Protocol):
-    """The events of a guard while nobody else may add one."""
-
-    @property
-    def events(self) -> list[Event]:
-        """All events so far, the first first."""
-
-    def content(self, place: int) -> bytes:
-        """Return the octets of the event at this place, from 0."""
-
-    def append(self, event: Event, content: bytes = b"") -> None:
-        """Add an event, and octets beside it."""
-
-
-class Events(Protocol):
-    """Where the events of a guard are: `EventList` or `EventRecord`."""
-
-    def turn(self, work: Callable[[Turn], T]) -> T:
-        """Return what `work` does; all of what it appends is stored, or nothing if it raises."""
-
-    def read(self, work: Callable[[Turn], T]) -> T:
-        """Return what `work` finds, which appends nothing: others may append meanwhile."""
 
 
 class EventList:
@@ -54,27 +30,32 @@ class EventList:
 
     def turn(self, work: Callable[[Turn], T]) -> T:
         with self._lock:
-            turn = _ListTurn(self._stored)
+            turn = ListTurn(self._stored)
             done = work(turn)
             self._stored = turn.stored  # in one step, so that an interrupt leaves nothing half done
             return done
 
     def read(self, work: Callable[[Turn], T]) -> T:
-        return work(_ListTurn(self._stored))
+        return work(ListTurn(self._stored))
 
 
-class _ListTurn:
+class ListTurn:
+    """A turn of an `EventList`."""
+
     def __init__(self, stored: list[tuple[Event, bytes]]) -> None:
         self.stored = list(stored)
 
     @property
     def events(self) -> list[Event]:
+        """All events so far, the first first."""
         return [event for event, _ in self.stored]
 
     def content(self, place: int) -> bytes:
+        """Return the octets of the event at this place, from 0."""
         return self.stored[place][1]
 
     def append(self, event: Event, content: bytes = b"") -> None:
+        """Add an event, and octets beside it."""
         self.stored.append((event, content))
 
 
@@ -84,10 +65,10 @@ class EventRecord(Record):
     schema = EVENTS
 
     def turn(self, work: Callable[[Turn], T]) -> T:
-        return self._do(lambda database: work(_DatabaseTurn(self, database)), "IMMEDIATE")
+        return self._do(lambda database: work(RecordTurn(self, database)), "IMMEDIATE")
 
     def read(self, work: Callable[[Turn], T]) -> T:
-        return self._do(lambda database: work(_DatabaseTurn(self, database)))
+        return self._do(lambda database: work(RecordTurn(self, database)))
 
     def check_whole(self) -> None:
         super().check_whole()
@@ -98,13 +79,16 @@ class EventRecord(Record):
         return self._checksums.of(number.to_bytes(8, "little") + content)
 
 
-class _DatabaseTurn:
+class RecordTurn:
+    """A turn of an `EventRecord`, with what a `ListTurn` has."""
+
     def __init__(self, record: EventRecord, database: sqlite3.Connection) -> None:
         self._record, self._database = record, database
         self.events: list[Event] = []
         rows = database.execute("SELECT rowid, event, event_checksum FROM event ORDER BY rowid")
         for place, (number, text, checksum) in enumerate(rows):
-            self._check(number == place + 1, "an event is missing")
+            if number != place + 1:
+                raise Damaged(f"{record.path} is damaged: an event is missing")
             self._check_sum(number, text.encode(), checksum)
             self.events.append(json.loads(text))
 
@@ -126,11 +110,10 @@ class _DatabaseTurn:
         )
 
     def _check_sum(self, number: int, content: bytes, checksum: Any) -> None:
-        self._check(
-            self._record.checksum(number, content) == checksum,
-            "the checksum of an event does not match",
-        )
+        if self._record.checksum(number, content) != checksum:
+            path = self._record.path
+            raise Damaged(f"{path} is damaged: the checksum of an event does not match")
 
-    def _check(self, holds: bool, what: str) -> None:
-        if not holds:
-            raise Damaged(f"{self._record.path} is damaged: {what}")
+
+Turn = ListTurn | RecordTurn
+Events = EventList | EventRecord

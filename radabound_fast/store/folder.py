@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Damaged
+from radabound_fast.store.schema import Damaged
 
 if sys.platform != "win32":
     import fcntl
@@ -126,16 +126,6 @@ def _locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def put_new(part: str, target: str) -> None:
-    """Rename a finished file to `target`, unless that is taken; within `in_turn`.
-
-    A rename: a link would show the file with two names for a while, or for ever after a crash.
-    """
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    os.rename(part, target)
 
 
 def sync_folder(folder: str) -> None:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -19,16 +19,17 @@ import numpy as np
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import (
+from radabound_fast.store.folder import BUSY_SECONDS, Path
+from radabound_fast.store.place import Place
+from radabound_fast.store.schema import (
     CHECKSUM_BYTES,
+    GUARD,
     Checksums,
     Damaged,
     Description,
     Progress,
+    check_tables,
 )
-from radabound_fast.store.folder import BUSY_SECONDS, Path
-from radabound_fast.store.place import Place
-from radabound_fast.store.schema import GUARD, add_log_tables, check_tables
 from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ _CHECKPOINT_ROUNDS = 5
 
 @dataclass
 class _Transaction:
-    """What a guard's calls within `Ledger.transaction` leave to its end."""
+    """What a guard's calls within `Ledger.transact` leave to its end."""
 
     news: Progress | None = None  # committed by others, and not yet returned to the guard
     progress: Progress | None = None  # the guard's, not yet written
@@ -59,16 +60,10 @@ class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
     Not safe for several threads at once: the guard's own lock is held around each call.  Made by
-    `open_ledger`, which stored the `description`; `path` is absolute and has no symbolic links.
-    With `durability` "power" a commit survives a power cut (each waits for the disk), with
-    "process" only the death of processes, `kill -9` included.
-
-    Raises
-    ------
-    FileNotFoundError, OSError, RuntimeError
-        The file cannot be opened where it is: see `Place`.
-    ValueError
-        It is something else, of another format, cut short or altered.
+    `open_ledger`; `path` is absolute and has no symbolic links.  With `durability` "power" a commit
+    survives a power cut (each waits for the disk), with "process" only the death of processes,
+    `kill -9` included.  Errors are those of `Place`, and ValueError if the file is something else,
+    of another format, cut short or altered.
     """
 
     description: Description
@@ -93,20 +88,17 @@ class Ledger:
             _open_ledgers[id(self)] = self
             self._rows("BEGIN")  # one view of all of it: a service may add its tables meanwhile
             check_tables(self._rows, GUARD, name)
-            self._read_description(name)
+            rows = self._rows("SELECT description, state FROM guard")
+            if len(rows) != 1:
+                raise Damaged(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
+            ((text, blob),) = rows
+            self._checksums = Checksums(str(text))
+            progress_from(blob, self._checksums, name)  # whose checksum is that of the text too
+            self.description = json.loads(text)
             self._rows("COMMIT")
         except BaseException:
             self._close()
             raise
-
-    def _read_description(self, name: str) -> None:
-        rows = self._rows("SELECT description, state FROM guard")
-        if len(rows) != 1:
-            raise Damaged(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
-        ((text, blob),) = rows
-        self._checksums = Checksums(str(text))
-        progress_from(blob, self._checksums, name)  # whose checksum is that of the text too
-        self.description = json.loads(text)
 
     def stored(self) -> Progress:
         """Return the state, once the whole file was checked; ValueError if it is damaged."""
@@ -148,7 +140,7 @@ class Ledger:
     def commit(self, progress: Progress) -> None:
         """Replace the state; when this returns it is as durable as was asked for.
 
-        Within `transaction` that is so at its end.
+        Within `transact` that is so at its end.
         """
         if self._transaction is None:
             self._commit(progress)
@@ -158,18 +150,16 @@ class Ledger:
     def rollback(self) -> None:
         """Leave the file as it was before `begin`, and read it again next time.
 
-        Within `transaction` nothing was written yet.
+        Within `transact` nothing was written yet.
         """
         if self._transaction is None:
             self._rollback()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Make one transaction of all that the block writes, and the guard within it.
+    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` does, in one transaction with all that the guard commits meanwhile.
 
-        Yields the connection.  If the block raises, nothing of it is committed; the guard then
-        takes over the stored state when it looks next.  Errors are those of `begin`, and OSError if
-        nothing could be committed.
+        If it raises, nothing of it is committed; the guard then takes over the stored state when it
+        looks next.  Errors are those of `begin`, and OSError if nothing could be committed.
         """
         if self._transaction is not None:
             raise broken_into(self.path)
@@ -177,23 +167,16 @@ class Ledger:
         try:
             transaction.news = self._begin()
             self._transaction = transaction
-            try:
-                yield self._database
-            except sqlite3.Error as error:
-                raise explained(error, self.path) from None
+            done = self.look(work)
             self._commit(transaction.progress)
             if transaction.news is not None:  # a guard that has halted does not begin
                 self._seen = None
+            return done
         except BaseException:
             self._rollback()
             raise
         finally:
             self._transaction = None
-
-    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` does, in `transaction`."""
-        with self.transaction() as database:
-            return work(database)
 
     def look(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` finds, which only reads."""
@@ -201,10 +184,6 @@ class Ledger:
             return work(self._database)
         except sqlite3.Error as error:
             raise explained(error, self.path) from None
-
-    def add_log_tables(self) -> None:
-        """Have the tables of a service's log beside the state from now on."""
-        self.transact(add_log_tables)
 
     def checkpoint(self) -> None:
         """Bring SQLite's log into the database, in any thread, while others commit.
@@ -226,6 +205,7 @@ class Ledger:
         self._close()
 
     def _read(self) -> Progress | None:
+        """The state, unless it is what was last seen."""
         blob = self._value("SELECT state FROM guard")
         if blob == self._seen:
             return None

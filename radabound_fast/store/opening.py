@@ -1,21 +1,33 @@
-"""Databases opened, and made where there is none: by one of all who open it at once."""
+"""Databases opened, made where there is none (by one of all who open it at once), and copied."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import sqlite3
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from radabound_fast.store.description import Checksums, Description, Progress, text_of
 from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path, in_turn, naming, real_path, undisturbed
 from radabound_fast.store.ledger import Durability, Ledger, blob_of
 from radabound_fast.store.place import INDEX, JOURNAL, LOG
 from radabound_fast.store.record import Record, SearchRecord
-from radabound_fast.store.schema import EVENTS, GUARD, SEARCH, create_tables
+from radabound_fast.store.schema import (
+    EVENTS,
+    GUARD,
+    SEARCH,
+    Checksums,
+    Damaged,
+    Description,
+    Progress,
+    create_tables,
+    text_of,
+)
 from radabound_fast.store.sqlite import explained, make_database
+
+Database: TypeAlias = Ledger | SearchRecord | EventRecord
 
 RecordT = TypeVar("RecordT", bound=Record)
 
@@ -99,7 +111,7 @@ def open_record(
     return kind(path, durability)
 
 
-def open_any(path: Path) -> Ledger | SearchRecord | EventRecord:
+def open_any(path: Path) -> Database:
     """Open the database of a guard or a search that is there, of whatever kind it is."""
     target, name = real_path(path), os.fsdecode(path)
     with naming(name):
@@ -116,6 +128,45 @@ def open_any(path: Path) -> Ledger | SearchRecord | EventRecord:
     if number == EVENTS.application_id:
         return open_record(EventRecord, path, "power")
     return open_ledger(path)
+
+
+def back_up(path: Path, copy: Path) -> str:
+    """Copy a database, as it is at one moment, to a new file; return the kind of its guard.
+
+    Whoever else has it open goes on answering.  All of the copy was read and checked before it is
+    there under its name.
+
+    Raises
+    ------
+    FileExistsError
+        Something is at `copy`; it stays as it is.
+    FileNotFoundError, OSError, RuntimeError
+        The database cannot be opened where it is, or the copy cannot be written.
+    ValueError
+        The database is something else, of another format, or damaged.
+    """
+    target, name = real_path(copy), os.fsdecode(copy)
+
+    def fill(part: sqlite3.Connection) -> None:
+        source.look(lambda database: database.backup(part))
+
+    def check(part: str) -> None:
+        try:
+            with contextlib.closing(open_any(part)) as made:
+                made.check_whole()
+        except Damaged as error:  # it is what the original is
+            raise Damaged(str(error).replace(part, os.fsdecode(path))) from None
+
+    def make() -> None:
+        if os.path.lexists(target):  # before it is said what stands beside it
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+        check_no_log(target, name, LOG, INDEX, JOURNAL)
+        with undisturbed():
+            make_database(target, name, fill, check)
+
+    with contextlib.closing(open_any(path)) as source:
+        in_turn(os.path.dirname(target), make)
+        return str(source.description["kind"])
 
 
 def check_no_log(target: str, name: str, *suffixes: str) -> None:

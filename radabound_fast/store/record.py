@@ -18,7 +18,6 @@ from typing import Any, ClassVar, TypeVar
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Checksums, Damaged, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     Path,
@@ -28,7 +27,15 @@ from radabound_fast.store.folder import (
     real_path,
 )
 from radabound_fast.store.ledger import Durability
-from radabound_fast.store.schema import SEARCH, Schema, add_log_tables, check_tables
+from radabound_fast.store.schema import (
+    SEARCH,
+    Checksums,
+    Damaged,
+    Description,
+    Schema,
+    check_tables,
+    text_of,
+)
 from radabound_fast.store.sqlite import check_integrity, connect, explained
 
 T = TypeVar("T")
@@ -59,9 +66,8 @@ _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
-    `open_record` stored the `description`; `path` is absolute and has no symbolic links.  With
-    `durability` "power" every commit waits for the disk, with "process" none does, and a power cut
-    may cost the record.
+    `path` is absolute and has no symbolic links.  With `durability` "power" every commit waits for
+    the disk, with "process" none does, and a power cut may cost the record.
 
     Raises
     ------
@@ -93,7 +99,7 @@ class Record:
 
     def _read_text(self, database: sqlite3.Connection) -> str:
         """Return the text of the description, if the database is of this kind."""
-        check_tables(lambda sql: database.execute(sql).fetchall(), self.schema, self.path)
+        check_tables(_asking(database), self.schema, self.path)
         rows = database.execute(f"SELECT description, checksum FROM {self.schema.head}").fetchall()
         if len(rows) != 1:
             raise Damaged(f"{self.path} is damaged: it must hold one description")
@@ -123,15 +129,7 @@ class Record:
 
     def check_whole(self) -> None:
         """Read all of the file; ValueError if it is damaged anywhere."""
-        self._do(
-            lambda database: check_integrity(
-                lambda ask: database.execute(ask).fetchall(), self.path
-            )
-        )
-
-    def add_log_tables(self) -> None:
-        """Have the tables of a service's log beside the queries from now on."""
-        self.transact(add_log_tables)
+        self._do(lambda database: check_integrity(_asking(database), self.path))
 
     def checkpoint(self) -> None:
         """Do nothing: SQLite's log is gone when a transaction ends."""
@@ -276,6 +274,11 @@ class SearchRecord(Record):
 
     def _checksum(self, row: tuple[Any, ...]) -> bytes:
         return self._checksums.of(repr(row).encode())
+
+
+def _asking(database: sqlite3.Connection) -> Callable[[str], list[Any]]:
+    """Return the function that returns the rows of a statement."""
+    return lambda sql: database.execute(sql).fetchall()
 
 
 def _commit(database: sqlite3.Connection) -> None:

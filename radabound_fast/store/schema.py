@@ -1,4 +1,4 @@
-"""Tables of the kinds of databases, and how a file shows its kind and format.
+"""What a database holds: tables that show its kind and format, JSON texts, and checksums.
 
 The database of a guard has one table with one row; that of a search has a row for its description
 and one for each query, and that of a guard that keeps its events one for each event.  Format 1 is a
@@ -7,11 +7,43 @@ database as it is made.  The first service that opens it adds the tables of its 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from radabound_fast.store.description import Damaged
+import numpy as np
+from numpy.typing import NDArray
+
+Description = dict[str, Any]  # what never changes of a guard or a search
+Progress = NDArray[np.int64]
+
+CHECKSUM_BYTES = 8
+
+
+class Damaged(ValueError):
+    """The file of a database does not hold what was written there; the message names the file."""
+
+
+def text_of(value: Any) -> str:
+    """Return the JSON text of a value; equal values have equal texts."""
+    return json.dumps(value, allow_nan=False, sort_keys=True)
+
+
+class Checksums:
+    """Checksums of what belongs to one description, of which `text` is the JSON.
+
+    A row of another database does not pass for one of this.  They find accidents; whoever can write
+    the file can compute them.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._key = hashlib.blake2b(text.encode()).digest()
+
+    def of(self, content: bytes) -> bytes:
+        """Return the checksum of the description and `content`, eight bytes."""
+        return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES, key=self._key).digest()
 
 
 class Schema(NamedTuple):

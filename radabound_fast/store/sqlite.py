@@ -11,15 +11,14 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from radabound_fast.store.description import Damaged
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
     part_prefix,
-    put_new,
     sync_folder,
     why_not_written,
 )
+from radabound_fast.store.schema import Damaged
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 _ERRNO_OF = {
@@ -105,5 +104,8 @@ def make_database(
         except sqlite3.Error as error:
             raise explained(error, part, name) from None
         check(part)
-        put_new(part, target)
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        # a link would show it with two names for a while, or for ever after a crash
+        os.rename(part, target)
         sync_folder(folder)

@@ -151,11 +151,10 @@ def test_the_second_act_searches_and_confirms_on_different_flights(split, labels
     )
     again = demo.adaptive_search(models, changed, 0, 60, unseen, rows)
     assert_array_equal(found.best, again.best)  # no label that is kept for the end was read
-    ended = demo.confirm(labels, [found], [2, 20, 60])
-    (outcome,) = ended.outcomes
+    (outcome,), report = demo.confirm(labels, [found], [2, 20, 60])
     wrong = found.predictions[found.best[-1]] != labels
     assert outcome.value == wrong[~rows].mean() and outcome.truth == found.true_error[-1:]
-    for answer in ended.report.answers:  # stages that are one model are confirmed once
+    for answer in report.answers:  # stages that are one model are confirmed once
         end = int(answer.name.removeprefix("best of "))
         assert end in (2, 20, 60) and answer.search_value == found.holdout_error[end - 1]
 

@@ -19,7 +19,7 @@ from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound  #
 from radabound_fast.experiments import (  # noqa: E402
     attack,
     greedy,
-    results,
+    runner,
     sample_sizes,
     searches,
     section5,
@@ -169,8 +169,8 @@ def test_a_run_that_never_halts_counts_as_1000_and_a_share_above_delta_is_flagge
 
 
 def test_an_error_of_epsilon_exactly_is_not_off():
-    assert not results.any_off([0.55], [0.5], 0.05)
-    assert results.any_off([0.5, 0.55025], [0.5, 0.5], 0.05)
+    assert not runner.any_off([0.55], [0.5], 0.05)
+    assert runner.any_off([0.5, 0.55025], [0.5, 0.5], 0.05)
 
 
 # ---- the vote ------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def short_attack(monkeypatch):
 
 def test_every_bound_and_mechanism_is_attacked_with_every_k(short_attack):
     rows = attack.attack(0)
-    cells = results.grouped(rows, "mechanism", "epsilon")
+    cells = runner.grouped(rows, "mechanism", "epsilon")
     assert len(cells) == len(attack.EPSILONS) * (4 + 3 + 1 + 1)
     for runs in cells.values():
         assert [row["k"] for row in runs] == [10, 30, 100]
@@ -312,7 +312,7 @@ class Walk:
 
 
 def test_a_climb_goes_on_from_the_lowest_answer():
-    found = searches.climb(Walk(), lambda q: q.losses.mean(), 50, np.random.default_rng(0))
+    found = searches.climb(Walk(), lambda q: (q.losses.mean(), 0.1), 50, np.random.default_rng(0))
     rng, best, values = np.random.default_rng(0), 0, [0.5]
     for _ in range(49):
         candidate = best + int(rng.integers(-3, 7))
@@ -341,16 +341,16 @@ class Alike:
 
 def test_of_equal_answers_the_first_is_the_best():
     alike = Alike()
-    found = searches.climb(alike, lambda q: 0.25, 4, np.random.default_rng(0))
+    found = searches.climb(alike, lambda q: (0.25, 0.1), 4, np.random.default_rng(0))
     assert alike.changed == [0, 0, 0, 0]
-    assert searches._row("any", 0.1, found, found.truths, 0.1)["truth"] == 0.0
-    later = searches.Outcome(np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.1, 0.2]), False)
-    assert searches._row("any", 0.1, later, later.truths, 0.1)["truth"] == 0.1
+    assert searches._row("any", 0.1, found, found.truths)["truth"] == 0.0
+    later = searches.Outcome(np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.1, 0.2]), 0.1, False)
+    assert searches._row("any", 0.1, later, later.truths)["truth"] == 0.1
 
 
 def test_all_guards_and_mechanisms_answer_the_same_search():
     rows = searches.against_all(Walk(), (0.05, 0.2), 100, seed=1)
-    cells = results.grouped(rows, "mechanism", "epsilon")
+    cells = runner.grouped(rows, "mechanism", "epsilon")
     assert len(cells) == len(rows) == 2 * 8
     (unguarded,) = cells["no guard", 0.05]
     assert (unguarded["answered"], unguarded["halted"], unguarded["truth"]) == (100, 0, 0.5)
@@ -371,18 +371,20 @@ class Worse(Walk):
 
 
 def test_a_ladder_is_judged_by_the_best_truth_so_far_and_others_by_each():
-    rows = results.grouped(searches.against_all(Worse(), (0.2,), 4, seed=1), "mechanism")
+    rows = runner.grouped(searches.against_all(Worse(), (0.2,), 4, seed=1), "mechanism")
     off = {name: row["off"] for (name,), (row,) in rows.items()}
     assert off.pop("Ladder, step .01") == 0 and set(off.values()) == {1}
 
 
-def test_a_listener_knows_the_widest_answer_and_brings_a_guess_where_one_is_needed():
-    question = searches.Question(np.zeros(4, bool), 0.4, 0.5)
-    for needs, guess in (("guess", 0.4), (None, None)):
-        listener = searches._Listener(mechanism := Mechanism([0.1, 0.3, 0.2]))
+def test_a_climb_is_as_wide_as_its_widest_answer_and_brings_a_guess_where_one_is_needed():
+    for needs, guess in (("guess", 0.5), (None, None)):
+        mechanism = Mechanism([0.1, 0.3, 0.2])
         mechanism.needs = needs
-        assert [listener.ask(question) for _ in range(3)] == [0.5] * 3
-        assert listener.half_width == 0.3 and mechanism.guesses == [guess] * 3
+        found = searches.climb(
+            Walk(), partial(searches._ask, mechanism), 3, np.random.default_rng(0)
+        )
+        assert found.values.tolist() == [0.5] * 3
+        assert found.half_width == 0.3 and mechanism.guesses == [guess] * 3
 
 
 def test_a_summary_has_medians_and_extremes_in_percent():

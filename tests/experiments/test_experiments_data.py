@@ -13,7 +13,7 @@ if missing:
 
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 
-from radabound_fast.experiments import climb, data, real, results  # noqa: E402
+from radabound_fast.experiments import data, real, runner  # noqa: E402
 
 pytestmark = pytest.mark.data
 
@@ -67,13 +67,13 @@ def test_a_vote_is_right_where_its_trees_are_on_average(few_trees):
 
 def test_a_resample_has_a_row_for_every_mechanism_and_epsilon(few_trees):
     rows = real.search("scorecard", 3)
-    assert len(results.grouped(rows, "mechanism", "epsilon")) == len(rows) == 16
+    assert len(runner.grouped(rows, "mechanism", "epsilon")) == len(rows) == 16
     assert {(row["data"], row["resample"]) for row in rows} == {("scorecard", 3)}
     assert all(row["answered"] <= 30 for row in rows)
 
 
 def test_the_hill_climb_starts_at_a_plain_tree_and_moves_up_to_three_thresholds():
-    problem = climb.Thresholds(np.random.default_rng(2))
+    problem = real.Routes(np.random.default_rng(2))
     training, holdout, fresh = problem._parts
     tree = DecisionTreeClassifier(min_samples_leaf=30, random_state=0)
     tree.fit(training.features, training.late)

@@ -285,7 +285,7 @@ def test_packed_losses_and_predictions_are_declared():
 def test_the_answers_of_a_block_are_numbered_after_those_before():
     guard = GUARDS["mclt"]()
     guard.query_many(LOSSES[:7])
-    guard._rule.interval = Rule().interval
+    guard.rule.interval = Rule().interval
     answers = guard.query_many(LOSSES[:5])
     assert answers.numbers.tolist() == [8, 9, 10, 11, 12]
     assert_array_equal(answers.lows, answers.values + 10 * answers.numbers)

@@ -190,7 +190,7 @@ def rule_of(guard, stream):
     rows = np.rint(stream.rows * 2.0**24).astype(np.int64)
     w = (stream.about or {}).get("sample_weight", np.ones(stream.m, np.int64))
     means = (rows * w).sum(axis=1) / (w.sum() * 2**24)
-    row, given = guard._rule.bound, {"two_sided": guard.two_sided}
+    row, given = guard.rule.bound, {"two_sided": guard.two_sided}
     shared = (guard.n_groups, guard.n_vectors, guard.epsilon, guard.delta)
     seen = itertools.count()
 
@@ -200,7 +200,7 @@ def rule_of(guard, stream):
             sides = math.log(2) if guard.two_sided else 0.0
             tail = row.log_tail(guard.epsilon - 2 * complexity, *shared[:2])
             return tail + sides <= math.log(guard.threshold)
-        by_union = guard._rule.free.stage(number)
+        by_union = guard.rule.free.stage(number)
         declared = stream.rows.dtype == bool and stream.about is None
         if declared:
             count = round(means[number] * stream.m)

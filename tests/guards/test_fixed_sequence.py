@@ -161,7 +161,7 @@ def test_the_runs_end_in_every_way():
 @pytest.mark.parametrize(("epsilon", "n_queries"), [(0.062, 3), (0.078, 35), (0.1, 2146)])
 def test_the_union_part_answers_exactly_so_many_queries(epsilon, n_queries):
     """Unrelated fair coins, whose means are the last to be within epsilon: the signs stop early."""
-    rule = sequence(epsilon)._rule
+    rule = sequence(epsilon).rule
     assert rule.free.n_queries == n_queries
     losses = np.random.default_rng(5).integers(0, 2, (n_queries + 3, M), dtype=np.uint8)
     answers = sequence(epsilon).query_many(losses)
@@ -226,21 +226,21 @@ def test_as_many_queries_are_answered_as_were_promised(declared):
     for count, epsilon in ((5, 0.03), (25, 0.055), (100, 0.075), (475, 0.055)):
         losses = rng.permuted(np.tile(np.arange(M) < count, (700, 1)), axis=1)
         guard = sequence(epsilon)
-        promised = guard._rule.free_left(0, count / M, declared)
+        promised = guard.rule.free_left(0, count / M, declared)
         assert 0 < promised < 700
         rows = losses if declared else losses.astype(np.float32)
         assert guard.query_many(rows).n_answered == promised
-        left = [guard._rule.free_left(n, count / M, declared) for n in range(promised + 9)]
+        left = [guard.rule.free_left(n, count / M, declared) for n in range(promised + 9)]
         assert left == [*range(promised, 0, -1), *[0] * 9]
     paper = RadaBound(M, epsilon=0.1, delta=DELTA)
-    assert paper._rule.free_left(0, 0.1, declared) == 0
+    assert paper.rule.free_left(0, 0.1, declared) == 0
 
 
 def test_an_interval_of_a_guards_answers_is_that_of_its_bound():
     guard = sequence(0.08, 300)
     answers = guard.query_many(np.random.default_rng(11).random((60, M)) < 0.05)
     places = np.arange(1, 61)
-    lows, highs = guard._rule.interval(answers.values, places, True)
+    lows, highs = guard.rule.interval(answers.values, places, True)
     row = bounds.BOUNDS["fixed-sequence"]
     free = row.free(M, 0.08, DELTA, 300)
     expected = row.interval(free, answers.values, places, 0.08, True)
@@ -410,7 +410,7 @@ def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
         packed = pack_losses(first)
         for _ in range(64):
             guard.query_many(packed)
-        assert guard._rule.free.stage(guard.n_answered).low_count == 28
+        assert guard.rule.free.stage(guard.n_answered).low_count == 28
         budget, last = guard.budget, errors[np.newaxis] < n_errors
         if many:
             assert len(guard.query_many(np.concatenate([first[:3], last]))) == 3

@@ -74,8 +74,8 @@ def test_the_integer_edge_agrees_with_the_bound(bound, estimator, two_sided):
         assert budget > 0
         assert guard.budget == budget / cells
         for total, allowed in [(budget - 1, True), (budget, True), (budget + 1, False)]:
-            assert (guard._rule.delta_prime(total / cells) <= guard.threshold) == allowed
-            log_tail = guard._rule.bound.log_tail(epsilon - 2 * (total / cells), n_samples, 32)
+            assert (guard.rule.delta_prime(total / cells) <= guard.threshold) == allowed
+            log_tail = guard.rule.bound.log_tail(epsilon - 2 * (total / cells), n_samples, 32)
             sides = math.log(2) if two_sided else 0.0
             assert (log_tail + sides <= math.log(guard.threshold)) == allowed
 

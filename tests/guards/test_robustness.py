@@ -67,14 +67,14 @@ def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
     def price(*args):
         if interrupt[0]:
             raise KeyboardInterrupt
-        return twin._rule.price(*args)
+        return twin.rule.price(*args)
 
     def extremes():
         return GuardCore(
             guard._signs.store,
             half_range=bound != "mclt",
             price=price,
-            rule=guard._rule,
+            rule=guard.rule,
         )
 
     real = np.random.default_rng(0).random(200)

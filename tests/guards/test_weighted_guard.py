@@ -87,7 +87,7 @@ def test_the_budget_is_the_largest_complexity_that_is_admitted():
     weights, groups = parts(3000)
     for epsilon in (0.03, 0.06, 0.1, 0.3):
         guard = sequence(3000, epsilon=epsilon, n_vectors=64, sample_weight=weights)
-        row, given = guard._rule.bound, (guard.n_groups, 64, epsilon, 0.2)
+        row, given = guard.rule.bound, (guard.n_groups, 64, epsilon, 0.2)
         budget = row.budget(*given)
         assert (budget >= 0) == row.admits(0.0, *given)
         if budget >= 0:

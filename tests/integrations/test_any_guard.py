@@ -18,7 +18,7 @@ from radabound_fast import (
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.integrations._owner import AnyGuard, AnyHoldout
 from radabound_fast.integrations.metric import HoldoutMetric
-from radabound_fast.service.client import RemoteGuard, RemoteHoldout
+from radabound_fast.service.client import RemoteHoldout
 
 M = 300
 RNG = np.random.default_rng(5)
@@ -60,7 +60,6 @@ for name in members(AnyGuard) - {"holdout"}:
         GuessAndCheck,
         Ladder,
         RadaBound,
-        RemoteGuard,
         Thresholdout,
         Elsewhere,
     ],

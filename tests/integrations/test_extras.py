@@ -1,5 +1,6 @@
 """A package that an extra installs: if it is missing, one line names it and the extra."""
 
+import doctest
 import importlib
 import re
 import sys
@@ -75,6 +76,14 @@ def test_an_adapter_without_its_tool_names_the_extra(monkeypatch, adapter, packa
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not there
     with pytest.raises(ModuleNotFoundError, match=line(package, adapter)):
         importlib.import_module(f"radabound_fast.integrations.{adapter}")
+
+
+@pytest.mark.parametrize("adapter", ["configspace", "joblib", "metric", "optuna", "ray", "sklearn"])
+def test_examples_in_docstrings_of_adapters_are_true(adapter):
+    for package in ADAPTERS[adapter]:
+        pytest.importorskip(package)
+    failed, tried = doctest.testmod(importlib.import_module(f"{integrations.__name__}.{adapter}"))
+    assert failed == 0 and tried > 0
 
 
 def test_every_adapter_is_looked_at():

@@ -254,21 +254,20 @@ def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
     assert tool(2, learning_rate=1e-9).best(tool(2).fit(X, y, [hook])) in (6, 12)
 
 
-def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool):
+def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool, monkeypatch):
     X, X_holdout, y, y_holdout = split("two classes")
-    boosting = tool(2)
-    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
+    boosting, guard = tool(2), guard_of(y_holdout)
+    hook = boosting.hook(guard, X_holdout, every=2)
     whole = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
     boosting.fit(X, y, [whole])
-    ask, n_asked = hook._rounds.ask, []
+    query = type(guard).query
 
-    def interrupted(*arguments):
-        n_asked.append(1)
-        if len(n_asked) == 4:
+    def interrupted(guard, *arguments, **named):
+        if guard.n_answered == 3:
             raise KeyboardInterrupt
-        return ask(*arguments)
+        return query(guard, *arguments, **named)
 
-    hook._rounds.ask = interrupted
+    monkeypatch.setattr(type(guard), "query", interrupted)
     with pytest.raises(KeyboardInterrupt):
         boosting.fit(X, y, [hook])
     assert told(hook) == told(whole)[:3]
@@ -480,10 +479,10 @@ def test_chances_of_the_first_class_have_no_ties_that_those_of_the_second_have_n
     """1 - 1e-20 and 1 - 2e-20 are one number."""
     y = np.arange(40) % 2
     guard = DeclaredSearch(Holdout(y, metric=RocAuc(pos_label=pos_label)), 1, delta=0.1)
-    rounds = Rounds(guard, np.zeros((40, 1)), 1, None, lambda n_rounds: 0)
-    rounds.start("binary", {"binary": "chances"}, 2)
-    rounds.ask(1, np.where(y == 1, 2e-20, 1e-20))
-    assert rounds.best == (1, 1.0)
+    rounds = Rounds(guard, np.zeros((40, 1)), every=1, key=lambda n_rounds: 0)
+    rounds._start("binary", {"binary": "chances"}, 2)
+    assert rounds._goes_on(1, lambda: np.where(y == 1, 2e-20, 1e-20))
+    assert rounds._best == (1, 1.0)
 
 
 def test_xgboosts_raw_scores_are_log_odds(xgboost):

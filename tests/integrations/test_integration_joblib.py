@@ -1,7 +1,6 @@
 """guarded_map: the same answers and the same halt, whoever fits and however fast."""
 
 import contextlib
-import doctest
 import itertools
 import pickle
 import re
@@ -391,7 +390,3 @@ def test_the_line_for_hyperopt_stops_its_search():
     )
     assert guard.halted
     assert len(trials.trials) == guard.n_answered + 1
-
-
-def test_the_example_in_the_docstring_is_true():
-    assert doctest.testmod(module) == (0, 5)

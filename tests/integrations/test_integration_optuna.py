@@ -1,6 +1,5 @@
 """Optuna: one guard under many threads, an exact count, one halt, and no value after it."""
 
-import doctest
 import threading
 import time
 from importlib.util import find_spec
@@ -303,7 +302,3 @@ def test_optunahub_loads_the_package_folder_offline():
     folder = EXAMPLES / "optunahub" / "package" / "pruners" / "radabound"
     assert (folder / "README.md").read_text().startswith("---\nauthor:")
     assert (folder / "LICENSE").exists()
-
-
-def test_the_example_in_the_docstring_is_true():
-    assert doctest.testmod(module) == (0, 9)

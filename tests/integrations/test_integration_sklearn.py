@@ -41,7 +41,6 @@ from radabound_fast import (
     RadaBound,
 )
 from radabound_fast.integrations import sklearn as module
-from radabound_fast.integrations._candidates import Worker
 from radabound_fast.integrations.sklearn import HoldoutSearchCV, space_of
 from radabound_fast.metrics import AbsoluteError, Cost, LogLoss
 
@@ -409,10 +408,10 @@ def test_the_best_estimator_is_the_judged_one(cancer, metric, n_jobs):
 @pytest.mark.parametrize("refit", [True, False])
 def test_workers_send_models_only_where_one_is_kept(cancer, refit, monkeypatch):
     X, X_holdout, y, y_holdout = cancer
-    sent = []
+    sent, kind = [], module.Worker
 
     def worker(*given):
-        work = Worker(*given)
+        work = kind(*given)
         return lambda params: sent.append(work(params)) or sent[-1]
 
     monkeypatch.setattr(module, "Worker", worker)

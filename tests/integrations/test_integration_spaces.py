@@ -1,6 +1,5 @@
 """Spaces of tools: the same keys and sizes as the tool's own, and an error for what has no end."""
 
-import doctest
 import itertools
 import math
 import pickle
@@ -8,7 +7,6 @@ import re
 import subprocess
 import sys
 import zlib
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,21 +28,6 @@ def search_over(space, **options):
 
 def flipped(seed, rate=0.2):
     return LABELS ^ (np.random.default_rng(seed).random(N_SAMPLES) < rate)
-
-
-@pytest.mark.parametrize(
-    ("module", "needs"),
-    [
-        ("_optuna_space", "optuna"),
-        ("_sklearn_space", "sklearn"),
-        ("configspace", "ConfigSpace"),
-        ("ray", "numpy"),
-    ],
-)
-def test_the_examples_are_true(module, needs):
-    pytest.importorskip(needs)
-    failed, tried = doctest.testmod(import_module(f"radabound_fast.integrations.{module}"))
-    assert failed == 0 and tried > 0
 
 
 # ---- Optuna -------------------------------------------------------------------------------------

@@ -147,14 +147,14 @@ def test_a_trace_function_is_refused_within_a_call(pair, ask):
 def break_into(guard, monkeypatch, function):
     """Has `function` called in the middle of the next call of a guard."""
     if isinstance(guard, SignedGuard):
-        price, made = guard._rule.price, []
+        price, made = guard.rule.price, []
 
         def within(*args):
             if made:
                 function()
             return price(*args)
 
-        options = {"half_range": True, "price": within, "rule": guard._rule}
+        options = {"half_range": True, "price": within, "rule": guard.rule}
         guard._core = guard._shared = GuardCore(guard._signs.store, **options)
         made.append(guard._core)
     else:

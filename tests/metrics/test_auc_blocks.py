@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from support import most_failures, search_of
 
 from radabound_fast import bounds
-from radabound_fast.metrics._scores import Blocks
+from radabound_fast.metrics._labels import Blocks
 
 SIZES = ((400, 3600), (3600, 400), (1, 2), (30, 95), (1000, 1000), (1700, 1600), (757, 757))
 

@@ -223,7 +223,7 @@ def test_the_default_and_the_error_of_the_table_are_one():
     told = plain.query(CLASSES, key=1)
     truth = Holdout(Y).truth
     kept = truth.keep(truth.measure(b"0" * 16), truth.read(CLASSES, 1), np.zeros(1))
-    lows, highs = row.interval(truth.measure(b"0" * 16), kept, np.log(20) + told.nats)
+    lows, highs = row.interval(truth.sizes, kept, np.log(20) + told.nats)
     assert (told.low, told.high) == (lows[0], highs[0])
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 from support import most_failures, search_of
 
-from radabound_fast.metrics import METRICS, Measure
+from radabound_fast.metrics import METRICS
 
 P = 0.1  # of positive rows
 N_BITS = 12
@@ -59,7 +59,7 @@ def test_an_interval_of_one_model_s_classes_holds_its_truth(name, rates, m):
         errors = rng.binomial(sizes[0], rates[1]), rng.binomial(sizes[1], 1 - rates[0])
         if name in ("error", "accuracy"):
             sizes, errors = (m,), (sum(errors),)
-        lows, highs = row.interval(Measure(name, sizes, 0.0, 1.0), np.array([errors]), nats)
+        lows, highs = row.interval(sizes, np.array([errors]), nats)
         missed += not lows[0] <= truth <= highs[0]
     assert missed <= most_failures(600, 0.2)
 

@@ -569,27 +569,33 @@ def test_a_transaction_commits_all_of_its_calls_or_none(path, kind, parameters):
         def ask(guard, row):
             return query(guard, losses[row], guesses[row]).number
 
-        assert ask(other, 0) == 1
-        with one._record.transaction():
+        def ask_both(_):
             assert [ask(one, 1), ask(one, 2)] == [2, 3]
             assert (one.n_answered, other.n_answered) == (3, 1)
-        assert other.n_answered == 3 and state_of(one) == state_of(other)
-        with pytest.raises(KeyError), one._record.transaction():
+
+        def ask_and_fail(_):
             assert ask(one, 3) == 4
             raise KeyError
+
+        assert ask(other, 0) == 1
+        one.database.transact(ask_both)
+        assert other.n_answered == 3 and state_of(one) == state_of(other)
+        with pytest.raises(KeyError):
+            one.database.transact(ask_and_fail)
         assert (one.n_answered, other.n_answered) == (3, 3) and state_of(one) == state_of(other)
         assert ask(other, 4) == 4
-        with one._record.transaction():  # in which nobody queries it
-            pass
+        one.database.transact(lambda _: None)  # in which nobody queries it
         assert one.n_answered == 4 and ask(one, 5) == other.n_answered == 5
 
 
 def test_a_transaction_within_a_transaction_is_refused(path):
     with RadaBound.open(path, M, **QUICK, epsilon=0.15, **COMMON) as guard:
-        with guard._record.transaction():
+
+        def nest(_):
             guard.query(rows(1, 1)[0])
-            within = pytest.raises(RuntimeError, match="in the middle of a call")
-            with within, guard._record.transaction():
-                pytest.fail("begun")
+            with pytest.raises(RuntimeError, match="in the middle of a call"):
+                guard.database.transact(lambda _: pytest.fail("begun"))
+
+        guard.database.transact(nest)
         assert guard.n_answered == 1
     assert RadaBound.open(path).n_answered == 1

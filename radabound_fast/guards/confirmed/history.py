@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, count
+from itertools import combinations, count, groupby
 from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
@@ -37,37 +38,31 @@ class Question(NamedTuple):
         """Check the arguments of `ConfirmedSearch.confirm`."""
         if not isinstance(release, Rounded):
             check_choice(("interval", "pass"), release=release)
-        bars = {"at_least": at_least, "at_most": at_most}
-        bars = {
-            name: bar if bar is None else check_real(**{name: bar}) for name, bar in bars.items()
-        }
-        has_bar = any(bar is not None for bar in bars.values())
+        at_least = None if at_least is None else check_real(at_least=at_least)
+        at_most = None if at_most is None else check_real(at_most=at_most)
+        has_bar = at_least is not None or at_most is not None
         if has_bar != (release == "pass"):
             rule = "be left out" if has_bar else "be given, one of them,"
             raise ValueError(f"at_least and at_most must {rule} with release={release!r}")
-        return cls(release, **bars)
+        return cls(release, at_least, at_most)
 
     def stored(self) -> list[Any]:
         """Return the question as JSON values."""
         step = self.release.step if isinstance(self.release, Rounded) else self.release
         return [step, self.at_least, self.at_most]
 
-    def passes(self, low: float, high: float) -> bool | None:
-        """Whether the whole interval clears the bar; None: there is none."""
-        if self.release != "pass":
-            return None
+    def passes(self, low: float, high: float) -> bool:
+        """Whether the whole interval clears the bars that there are."""
         return (self.at_least is None or low >= self.at_least) and (
             self.at_most is None or high <= self.at_most
         )
 
     def answered_by(self, finalist: Finalist, stored: list[Any], ended: bool) -> Finalist | None:
         """Return what an earlier release answers; None: it is a new question."""
-        _, low, high = finalist.value
-        if stored == self.stored():
+        (_, low, high), is_whole = finalist.value, ended or stored[0] == "interval"
+        if stored == self.stored() or is_whole and self.release != "pass":
             return finalist
-        if self.release != "pass":
-            return finalist if ended or stored[0] == "interval" else None
-        if low is None or high is None or not (ended or stored[0] == "interval"):
+        if not is_whole or low is None or high is None:
             return None
         return finalist._replace(passed=self.passes(low, high))
 
@@ -75,7 +70,7 @@ class Question(NamedTuple):
 class Model(NamedTuple):
     """A finalist as it was passed to `confirm`."""
 
-    name: str
+    name: str  # or ""
     stored: NDArray[Any]
     fingerprint: int
     search_value: float | None
@@ -89,20 +84,21 @@ class History:
     """
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
-        ends = [event["end"] for event in events if "end" in event]
-        self.ended = bool(ends)
-        self.places = [place for place, event in enumerate(events) if "finalist" in event]
+        self.ended, fields = False, []
+        self.places: list[int] = []  # of the finalists among the events
+        self.nominated: dict[str, tuple[int, dict[str, Any]]] = {}
+        for place, event in enumerate(events):
+            if "finalist" in event:
+                self.places.append(place)
+                fields.append(event["finalist"])
+            elif "nominated" in event:
+                self.nominated[event["nominated"]] = place, event
+            else:
+                self.ended, fields = True, event["end"]
         self.events = [events[place] for place in self.places]
-        self.nominated = {
-            event["nominated"]: (place, event)
-            for place, event in enumerate(events)
-            if "nominated" in event
-        }
-        self.finalists = [_finalist(event["finalist"]) for event in self.events]
+        self.finalists = [_finalist(each) for each in fields]
         self.n_batches = self.finalists[-1].batch if self.finalists else 0
         self.log_outcomes = sum(event["log_outcomes"] for event in self.events)
-        if ends:
-            self.finalists = [_finalist(fields) for fields in ends[0]]
 
     def find(self, model: Model, question: Question) -> Finalist | None:
         """Return what was released of this very model that answers the question; None: nothing."""
@@ -130,16 +126,9 @@ class History:
 
 def _finalist(fields: dict[str, Any]) -> Finalist:
     """The finalist whose fields JSON holds."""
-    gain, asymptotic = fields["gain"], fields["asymptotic"]
-    return Finalist(
-        **fields
-        | {
-            "value": tuple(fields["value"]),
-            "gain": None if gain is None else Comparison(*gain),
-            "asymptotic": None if asymptotic is None else tuple(asymptotic),
-            "over": {name: Comparison(*pair) for name, pair in fields["over"].items()},
-        }
-    )
+    over = {name: Comparison(*pair) for name, pair in fields["over"].items()}
+    gain = fields["gain"] and Comparison(*fields["gain"])
+    return Finalist(**fields | {"gain": gain, "over": over})
 
 
 @dataclass(frozen=True)
@@ -163,37 +152,29 @@ class Confirmation:
         if history.ended:
             raise ValueError("finalists can be nominated before the end, and the search has ended")
         history.check_name(model)
-        event = {
-            "nominated": model.name,
-            "fingerprint": model.fingerprint,
-            "search_value": model.search_value,
-        }
-        turn.append(event, to_bytes(model.stored))
+        name, stored, fingerprint, value = model
+        event = {"nominated": name, "fingerprint": fingerprint, "search_value": value}
+        turn.append(event, to_bytes(stored))
 
-    def nominated(self, turn: Turn) -> list[Model]:
-        """Return the models that were nominated, the last of each name; ValueError without any."""
-        models = [
-            Model(
-                name, from_bytes(turn.content(place)), event["fingerprint"], event["search_value"]
-            )
-            for name, (place, event) in History(turn.events).nominated.items()
-        ]
+    def _nominated(self, turn: Turn) -> list[Model]:
+        """The models that were nominated, the last of each name; ValueError without any."""
+        models = []
+        for name, (place, event) in History(turn.events).nominated.items():
+            stored = from_bytes(turn.content(place))
+            models.append(Model(name, stored, event["fingerprint"], event["search_value"]))
         if not models:
             raise ValueError("finalists must hold at least one model, and none was nominated")
         return models
 
     def take_turn(
-        self, turn: Turn, models: list[Model], question: Question
+        self, turn: Turn, models: list[Model] | None, question: Question
     ) -> tuple[list[Finalist], History]:
         """Confirm the models that are new, and return what is released of all of them.
 
-        Raises
-        ------
-        HoldoutExhausted
-            Some are new, and no batch is left.
-        ValueError
-            A name stands for two models.
+        None are those that were nominated.  HoldoutExhausted if some are new and no batch is left;
+        ValueError if a name stands for two models.
         """
+        models = self._nominated(turn) if models is None else models
         history = History(turn.events)
         new: dict[int, Model] = {}
         for model in models:
@@ -213,16 +194,13 @@ class Confirmation:
         if history.ended:
             raise self._exhausted(history, len(models))
         nats = self._nats(batch, len(models), history.log_outcomes)
-        candidates = [self.rows.candidate(model.stored) for model in models]
-        finalists = [
-            Finalist(
-                model.name or history.free_name(number), number, batch, nats, model.search_value
-            )
-            for number, model in enumerate(models, len(history.finalists) + 1)
-        ]
-        outcomes = []
-        for place, candidate in enumerate(candidates):
-            finalists[place], n_outcomes = self._in_part(finalists[place], candidate, question)
+        finalists, candidates, outcomes = [], [], []
+        for number, model in enumerate(models, len(history.finalists) + 1):
+            candidates.append(self.rows.candidate(model.stored))
+            name = model.name or history.free_name(number)
+            finalist = Finalist(name, number, batch, nats, model.search_value)
+            finalist, n_outcomes = self._in_part(finalist, candidates[-1], question)
+            finalists.append(finalist)
             outcomes.append(math.log(n_outcomes))
         is_last = batch == self.n_batches
         if is_last:
@@ -236,7 +214,7 @@ class Confirmation:
             }
             turn.append(event, b"" if is_last else to_bytes(model.stored))
         if is_last:
-            self.end(turn, finalists)
+            self._end(turn, history, finalists)
 
     def _in_part(
         self, finalist: Finalist, candidate: Candidate, question: Question
@@ -256,21 +234,27 @@ class Confirmation:
         return finalist._replace(value=(grid.of(value), *limits)), grid.n_values(least, most)
 
     def _in_full(
-        self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float
+        self, finalists: Sequence[Finalist], candidates: list[Candidate], log_outcomes: float
     ) -> list[Finalist]:
         """All of the finalists of one batch: values, gains, and gains of pairs."""
         of_values, of_gains, of_pairs = self._bootstrap_nats(candidates)
-        full = []
-        for place, (finalist, candidate) in enumerate(zip(finalists, candidates, strict=True)):
-            value, nats = self.rows.value(candidate, finalist.nats), of_values[place]
-            limits = None if nats is None else self.rows.value(candidate, nats)[1:]
+        full, rows, base = [], self.rows, self.baseline
+        for finalist, candidate, nats, gain_nats in zip(
+            finalists, candidates, of_values, of_gains, strict=True
+        ):
+            paid, limits = finalist.nats, None
             if self.seed is None:
-                limits = self.rows.asymptotic(candidate, finalist.nats)
-            finalist = finalist._replace(value=value, asymptotic=limits, asymptotic_nats=nats)
-            if self.baseline is not None:
-                gain = self._gain(self.baseline, candidate, finalist.nats, of_gains[place])
-                finalist = finalist._replace(gain=gain)
-            full.append(finalist)
+                limits = rows.asymptotic(candidate, paid)
+            elif nats is not None:
+                limits = rows.value(candidate, nats)[1:]
+            full.append(
+                finalist._replace(
+                    value=rows.value(candidate, paid),
+                    gain=None if base is None else self._gain(base, candidate, paid, gain_nats),
+                    asymptotic=limits,
+                    asymptotic_nats=nats,
+                )
+            )
         if not of_pairs:
             return full
         paid = self._nats(full[0].batch, len(of_pairs), log_outcomes)
@@ -303,19 +287,23 @@ class Confirmation:
             gains = bootstrap.of_gains(rows.in_units([self.baseline])[0])
         return bootstrap.of_values(), gains, bootstrap.of_pairs() if self.pairs else []
 
-    def end(self, turn: Turn, last: list[Finalist]) -> None:
-        """Release all of every finalist; of the last batch it is known already."""
+    def end(self, turn: Turn) -> History:
+        """Release all of every finalist, if that has not happened yet."""
         history = History(turn.events)
+        if not history.ended:
+            self._end(turn, history, [])
+        return History(turn.events)
+
+    def _end(self, turn: Turn, history: History, last: list[Finalist]) -> None:
+        """Release all of the finalists so far, and of a last batch, whose all is known."""
         full: list[Finalist] = []
         log_outcomes = 0.0
-        for batch in range(1, history.n_batches + 1 - bool(last)):
-            places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
-            contents = [turn.content(history.places[at]) for at in places]
-            candidates = [self.rows.candidate(from_bytes(content)) for content in contents]
-            full += self._in_full(
-                [history.finalists[at] for at in places], candidates, log_outcomes
-            )
-            log_outcomes += sum(history.events[at]["log_outcomes"] for at in places)
+        placed = zip(history.finalists, history.places, history.events, strict=True)
+        for _, batch in groupby(placed, key=lambda one: one[0].batch):
+            finalists, places, events = zip(*batch, strict=True)
+            candidates = [self.rows.candidate(from_bytes(turn.content(one))) for one in places]
+            full += self._in_full(finalists, candidates, log_outcomes)
+            log_outcomes += sum(event["log_outcomes"] for event in events)
         turn.append({"end": [finalist._asdict() for finalist in full + last]})
 
     def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:

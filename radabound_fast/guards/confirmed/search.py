@@ -47,15 +47,15 @@ from radabound_fast.store.events import EventList
 if TYPE_CHECKING:
     from radabound_fast.guards.confirmed.report import ConfirmedReport
     from radabound_fast.store import Description, Durability, EventRecord, Path
-    from radabound_fast.store.events import Events, Turn
+    from radabound_fast.store.events import Events
 
 
-_BY_BOOTSTRAP = {
-    "bootstrap": " Asymptotic, as rows grow many, and not proved at any number of rows: with "
-    "probability about {} the limits whose names begin with asymptotic hold at once, beside the "
-    "proved ones where there are none (multiplier bootstrap with Rademacher signs, Chernozhukov, "
-    "Chetverikov and Kato 2013, turned into a level for the same limits)."
-}
+_BY_BOOTSTRAP = (
+    " Asymptotic, as rows grow many, and not proved at any number of rows: with probability about "
+    "{} the limits whose names begin with asymptotic hold at once, beside the proved ones where "
+    "there are none (multiplier bootstrap with Rademacher signs, Chernozhukov, Chetverikov and "
+    "Kato 2013, turned into a level for the same limits)."
+)
 
 
 class ConfirmedSearch(Guard):
@@ -100,6 +100,11 @@ class ConfirmedSearch(Guard):
         **asymptotic**: that they hold at once is proved for many rows alone.  delta must be at
         least .001.
 
+    Attributes
+    ----------
+    search_part : Holdout, Losses or None
+        The search rows as a holdout of their own, for anything; None where there are none.
+
     Raises
     ------
     TypeError, ValueError
@@ -131,6 +136,11 @@ class ConfirmedSearch(Guard):
     (0.1175, 0.1058, 0.13)
     """
 
+    confirm_share: float
+    n_batches: int | None
+    stratify: bool
+    pairs: bool
+    limits: Literal["proved", "bootstrap"]
     _record: EventRecord | None = None
     _has_gains: bool
 
@@ -183,23 +193,13 @@ class ConfirmedSearch(Guard):
         holdout.note_guard(None)
 
     def _set_up(
-        self,
-        holdout: Holdout | Losses,
-        chosen: NDArray[np.bool_],
-        *,
-        delta: float,
-        confirm_share: float,
-        n_batches: int | None,
-        stratify: bool,
-        pairs: bool,
-        limits: Literal["proved", "bootstrap"],
+        self, holdout: Holdout | Losses, chosen: NDArray[np.bool_], **parameters: Any
     ) -> None:
-        """All of a search but its baseline, of arguments that were checked."""
-        self._holdout, self.delta, self.confirm_share = holdout, delta, confirm_share
-        self.n_batches, self.stratify, self.pairs = n_batches, stratify, pairs
-        self.limits = limits
+        """All of a search but its baseline, of parameters that were checked."""
+        vars(self).update(parameters)
+        self._holdout = holdout
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
-        self._search_part = holdout.part(~chosen) if self._search.n_rows else None
+        self.search_part = holdout.part(~chosen) if self._search.n_rows else None
         self._confirmation_part = part = holdout.part(chosen)
         self._rows, self._baseline, self._lacks_labels = rows_of(part), None, False
         self._metric: MeanLoss | Measure = MeanLoss(part.n_samples)
@@ -209,7 +209,7 @@ class ConfirmedSearch(Guard):
         self._events: Events | None = EventList()
         self._born, self._logs = n_forks(), hears_queries()
 
-    # ---- the two parts -----------------------------------------------------------------------
+    # ---- the search --------------------------------------------------------------------------
 
     @property
     def search_rows(self) -> NDArray[np.bool_]:
@@ -220,11 +220,6 @@ class ConfirmedSearch(Guard):
     def confirmation_rows(self) -> NDArray[np.bool_]:
         """Whether each row is kept for the end; shape (n_samples,)."""
         return self._confirmation.rows.copy()
-
-    @property
-    def search_part(self) -> Holdout | Losses | None:
-        """The search rows as a holdout of their own, for anything; None where there are none."""
-        return self._search_part
 
     @sealed
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
@@ -243,8 +238,6 @@ class ConfirmedSearch(Guard):
         ndarray of bool, shape (n_samples,)
         """
         return repeated_rows(X, self._confirmation.rows)
-
-    # ---- the search --------------------------------------------------------------------------
 
     @sealed
     def score(self, y_pred: Any) -> float:
@@ -269,7 +262,7 @@ class ConfirmedSearch(Guard):
 
     def _score(self, y_pred: Any, ndim: int) -> NDArray[np.float64]:
         self._check_labels()
-        part = self._search_part
+        part = self.search_part
         if part is None:
             raise ValueError("score needs search rows, and all rows are kept for the end")
         taken = self._taken(self._search, y_pred, ndim, "y_pred")
@@ -346,17 +339,10 @@ class ConfirmedSearch(Guard):
         question = Question.of(release, at_least, at_most)
         events, judge = self._own_events(), self._judge()
         is_one = not isinstance(finalists, Mapping) and finalists is not None
-        models: list[Model] | None = None
-        if is_one:
-            models = [self._model("", finalists)]
-        elif finalists is not None:
-            models = self._models(finalists)
-
-        def confirm(turn: Turn) -> tuple[list[Finalist], History]:
-            known = judge.nominated(turn) if models is None else models
-            return judge.take_turn(turn, known, question)
-
-        released, history = events.turn(confirm)
+        models = None
+        if finalists is not None:
+            models = [self._model("", finalists)] if is_one else self._models(finalists)
+        released, history = events.turn(lambda turn: judge.take_turn(turn, models, question))
         if self._logs:
             note_answers(self.kind, len(released), len(history.finalists))
         answers = self._answers(released, history)
@@ -406,7 +392,7 @@ class ConfirmedSearch(Guard):
                 error.add_note(f"the finalist is {name!r}")
             raise
         search_value = None
-        if self._search_part and self._confirmation.is_of_all(y_pred, 1, "finalists"):
+        if self.search_part and self._confirmation.is_of_all(y_pred, 1, "finalists"):
             search_value = self.score(y_pred)
         return Model(name, stored, fingerprint_of(stored, self._secret), search_value)
 
@@ -439,13 +425,7 @@ class ConfirmedSearch(Guard):
             This is a copy of a search in memory.
         """
         judge = self._judge()
-
-        def end(turn: Turn) -> History:
-            if not History(turn.events).ended:
-                judge.end(turn, [])
-            return History(turn.events)
-
-        history = self._own_events().turn(end)
+        history = self._own_events().turn(judge.end)
         return self._answers(history.finalists, history)
 
     def _check_labels(self) -> None:
@@ -495,23 +475,23 @@ class ConfirmedSearch(Guard):
             The database.  It holds what was released of every finalist and, until the end, the
             predictions of those of which more will be released, but no label.
         judged : array_like, Holdout, int or Losses, optional
-            As for the constructor; only for the labels that the database was made for.  May be left
-            out where it exists: the search then has its answers and its report, and nothing else.
-        delta, confirm_share, n_batches, seed, stratify, pairs, limits
-            As for the constructor; they must be those that the database was made with.  Without
-            delta all are those of the database, which must exist.
-        rows
-            As for the constructor; the database keeps them.
-        baseline, holdout_id
-            As for the constructor, each time; as for `RadaBound.open`.
+            That for which the database was made.  May be left out where it exists: the search then
+            has its answers and its report, and nothing else.
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
+
+        The other parameters are those of the constructor, and `holdout_id` that of
+        `RadaBound.open`.  They must be those that the database was made with, which has the rows,
+        but not the baseline: pass that each time.  Without delta all others are those of the
+        database, which must exist.
         """
         return cls._open(locals())
 
     def _description(self) -> Description:
-        measure = self._metric
+        measure, baseline = self._metric, None
+        if self._baseline is not None:
+            baseline = fingerprint_of(self._baseline, self._secret)
         if isinstance(self._confirmation_part, Holdout):
             measure = self._confirmation_part.truth.measure(self._secret)
         return {
@@ -521,9 +501,7 @@ class ConfirmedSearch(Guard):
             "rows": text_of_rows(self._confirmation.rows),
             "secret": self._secret.hex(),
             "metric": measure.describe(),
-            "baseline": None
-            if self._baseline is None
-            else fingerprint_of(self._baseline, self._secret),
+            "baseline": baseline,
         }
 
     @classmethod
@@ -532,9 +510,7 @@ class ConfirmedSearch(Guard):
         n_samples = parameters.pop("n_samples")
         rows = rows_of_text(stored["rows"], n_samples)
         holdout = opening.as_stored(stored["metric"], n_samples)
-        if (
-            opening.holdout is None and stored["metric"] is not None
-        ):  # to be read, without its labels
+        if opening.holdout is None and stored["metric"] is not None:  # to be read, without labels
             search = cls.__new__(cls)
             search._set_up(holdout, rows, **parameters)
             search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
@@ -613,13 +589,8 @@ class ConfirmedSearch(Guard):
         """Finalists that were confirmed so far."""
         return len(self._history().finalists)
 
-    @property
-    def halted(self) -> bool:
-        """Whether all batches were confirmed, or `close_out` has ended the search."""
-        return self._history().ended
-
     def n_left(self) -> int | None:
-        """Return how many batches more may be confirmed; None: any number."""
+        """Return how many batches more may be confirmed; None: any number until `close_out`."""
         history = self._history()
         if history.ended:
             return 0
@@ -651,22 +622,23 @@ class ConfirmedSearch(Guard):
             claims += ", its true gain over the baseline between gain_low and gain_high"
         if self.pairs:
             claims += ", the true gain of one over another of its batch between its limits"
-        n_batches = "any number of" if self.n_batches is None else f"{self.n_batches:,}"
-        batches = "batch" if self.n_batches == 1 else "batches"
-        population = (
-            " The population has the class shares of the confirmation rows."
-            if self.stratify
-            else ""
-        )
-        return (
+        batches = "any number of batches"
+        if self.n_batches is not None:
+            batches = counted(self.n_batches, "batch", "batches")
+        text = (
             f"With probability at least {certainty(self.delta)} {claims}, of all finalists of "
-            f"{n_batches} {batches} at once. Finite-sample, valid for any search that sees "
+            f"{batches} at once. Finite-sample, valid for any search that sees "
             f"{counted(self._confirmation.n_rows, 'confirmation row')} in the answers of earlier "
             f"batches alone, whatever it does with the other rows; proved by Result 31, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
-            f"them.{population}{_BY_BOOTSTRAP.get(self.limits, '').format(certainty(self.delta))}"
+            f"them."
         )
+        if self.stratify:
+            text += " The population has the class shares of the confirmation rows."
+        if self.limits == "bootstrap":
+            text += _BY_BOOTSTRAP.format(certainty(self.delta))
+        return text
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -26,12 +26,12 @@ from radabound_fast.guards.candidates import (
 )
 from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
-from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
+from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.rows.rounded import Rounded
-from radabound_fast.store.events import Event, EventList, Events, Turn
+from radabound_fast.store.events import EventList, Events, Turn
 
 if TYPE_CHECKING:
     from radabound_fast.store import Description, Durability, EventRecord, Path
@@ -148,7 +148,7 @@ class Gate(Guard, Owned):
         self._set_up(holdout, rules, row_ids, os.urandom(16))
         if baseline is not None:
             self._begin(baseline)
-        self._holdout.note_guard(None)
+        holdout.note_guard(None)
 
     def _set_up(
         self,
@@ -176,7 +176,7 @@ class Gate(Guard, Owned):
         self._logs = hears_queries()
 
     def _begin(self, baseline: Any) -> None:
-        """Have the baseline's event, before there are others."""
+        """Store the baseline's event, before there are others."""
         if isinstance(self._holdout, Holdout):
             self._holdout.truth.beside(baseline, None)  # raises where gains have no limits
         stored = self._readable().read(baseline, "baseline")
@@ -255,30 +255,21 @@ class Gate(Guard, Owned):
         """Candidates that have passed so far."""
         return self._history().n_passes
 
-    @property
-    def halted(self) -> bool:
-        """Whether no new candidate gets a verdict: all declared had theirs, or it is closed."""
-        return self.n_left() == 0
-
     def n_left(self) -> int | None:
-        """Return how many candidates more get a verdict; None: there is no end."""
-        return self._n_left(self._history())
-
-    def _n_left(self, history: History) -> int | None:
+        """Return how many candidates more get a verdict; None: any number until `close_out`."""
+        history, declared = self._history(), self._rules.n_candidates
         if history.is_closed:
             return 0
-        declared = self._rules.n_candidates
         return None if declared is None else declared - len(history.verdicts)
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        history = self._history()
-        left = self._n_left(history)
+        history, declared = self._history(), self._rules.n_candidates
         if history.is_closed:
             return Outlook("nothing: the gate is closed, and its intervals were told", 0.0)
-        if left is None:
+        if declared is None:
             return Outlook("candidates without limit; each pass makes the next one harder", None)
-        declared = left + len(history.verdicts)
+        left = declared - len(history.verdicts)
         return Outlook(f"{left:,} of {counted(declared, 'candidate')}", left / declared)
 
     def what_now(self) -> str:
@@ -292,6 +283,8 @@ class Gate(Guard, Owned):
 
     def needed(self, disagreement: float) -> dict[int, float]:
         """Return which observed gain passes now, and after some more passes.
+
+        It is computed from the verdicts and the argument alone, and reads nothing of the test set.
 
         Parameters
         ----------
@@ -309,10 +302,6 @@ class Gate(Guard, Owned):
         ------
         ValueError
             The gate has no margin, or the share is outside [0, 1].
-
-        Notes
-        -----
-        It is made of the verdicts and the argument alone, and reads nothing of the test set.
         """
         rules, history = self._rules, self._history()
         if not rules.has_baseline or rules.margin is None:
@@ -328,7 +317,7 @@ class Gate(Guard, Owned):
         return gains
 
     def _nats(self, counts: list[int]) -> float:
-        """Return the nats of each one-sided limit of a candidate after these verdicts."""
+        """The nats of each one-sided limit of a candidate after these verdicts."""
         n_candidates = self._rules.n_candidates
         nats = math.log(1.0 / self.delta) + history_nats(counts, n_candidates=n_candidates)
         if isinstance(self._rules.release, Rounded):
@@ -354,10 +343,6 @@ class Gate(Guard, Owned):
             Predictions in the order of the test set's rows, as its metric takes them; of a gate
             that was made on `Losses`, losses in [0, 1] (of a bool or integer dtype: 0 or 1).
 
-        Returns
-        -------
-        Verdict
-
         Raises
         ------
         TypeError, ValueError
@@ -379,14 +364,11 @@ class Gate(Guard, Owned):
     def query_many(self, Y_pred: Any) -> list[Verdict]:
         """Return the verdicts on several candidates, one after another as by `query`.
 
+        They are those of all candidates, or of those before the declared number was used.
+
         Parameters
         ----------
         Y_pred : sequence of array_like, shape (k, n_samples)
-
-        Returns
-        -------
-        list of Verdict
-            Of all candidates, or of those that came before the declared number was used.
 
         Raises
         ------
@@ -421,12 +403,10 @@ class Gate(Guard, Owned):
             raise self._exhausted(
                 history, f"all {rules.n_candidates} declared candidates had their verdict"
             )
-        kind, value = rules.decide(
-            rows,
-            rows.candidate(stored),
-            comparators(history.compared_with, partial(self._stored, turn, history)),
-            self._nats(history.counts()),
-        )
+        other, others = history.compared_with, partial(self._stored, turn, history)
+        nats = self._nats(history.counts())
+        estimates = rules.estimates(rows, rows.candidate(stored), other, others, nats)
+        kind, value = rules.decide(estimates)
         event = {"event": "candidate", "fingerprint": fingerprint, "verdict": kind}
         turn.append(event if value is None else event | {"value": value}, octets)
         return self._history_of(turn).verdicts[-1]
@@ -437,13 +417,16 @@ class Gate(Guard, Owned):
         )
 
     def _stored(self, turn: Turn, history: History, number: int) -> Candidate:
-        return self._readable().candidate(from_bytes(turn.content(history.place_of(number))))
+        return self._readable().candidate(from_bytes(turn.content(history.places[number])))
 
     # ---- a pass taken back, and the end ------------------------------------------------------
 
     @sealed
     def revoke(self) -> int:
-        """Take the last pass back: what was compared with before it is so again.
+        """Take the last pass back, of a model that was withdrawn for another reason.
+
+        The guarantee stays: what is compared with is still decided by the verdicts and by what is
+        outside the test set.
 
         Returns
         -------
@@ -454,11 +437,6 @@ class Gate(Guard, Owned):
         ------
         ValueError
             There is no pass to take back.
-
-        Notes
-        -----
-        For a model that passed and was withdrawn for another reason.  The guarantee stays: what is
-        compared with is still decided by the verdicts and by what is outside the test set.
         """
         self._check_owner()
 
@@ -473,23 +451,15 @@ class Gate(Guard, Owned):
 
     @sealed
     def close_out(self) -> GateReport:
-        """End the gate, and only then tell the values and intervals of all its candidates.
+        """End the gate, and only then release the values and intervals of all its candidates.
 
-        Returns
-        -------
-        GateReport
-            All intervals hold at once with probability 1 - delta, an event of their own beside that
-            of the verdicts.
+        The losses are counted again from the predictions that the gate keeps.  Closed again it
+        returns the same.
 
         Raises
         ------
         TypeError
             The gate was opened without the labels.
-
-        Notes
-        -----
-        The losses are counted again from the predictions that the gate keeps.  Closed again it
-        returns the same.
         """
         self._check_owner()
         self._readable()
@@ -513,8 +483,8 @@ class Gate(Guard, Owned):
         self, stored: Callable[[int], Candidate], history: History, verdict: Verdict
     ) -> JudgedCandidate:
         nats = self._nats(history.counts(verdict.number)) + math.log(2 * self._rules.n_estimates)
-        others, candidate = comparators(verdict.compared_with, stored), stored(verdict.number)
-        estimates = self._rules.estimates(self._readable(), candidate, others, nats)
+        candidate, other = stored(verdict.number), verdict.compared_with
+        estimates = self._rules.estimates(self._readable(), candidate, other, stored, nats)
         return JudgedCandidate(verdict, nats, estimates)
 
     # ---- a database that processes share -----------------------------------------------------
@@ -554,18 +524,15 @@ class Gate(Guard, Owned):
         path : path
             The database.
         judged : array_like, Holdout, int or Losses, optional
-            As for the constructor.  The database opens only for the rows that it was made with.
-            May be left out where it exists: then no verdict is given, and what was is shown.
-        baseline : array_like, shape (n_samples,), optional
-            As for the constructor; the database keeps it, and a later one must be the same.
-        delta, margin, total_margin, at_least, at_most, slices, slice_margin, n_candidates, promote
-            As for the constructor.  What is left out is as in the database, or as the constructor's
-            default in a new one; what is given must be what it was made with.
-        release, row_ids, holdout_id
-            The same; as for `RadaBound.open`.
+            The database opens only for the rows that it was made with.  May be left out where it
+            exists: then no verdict is given, and what was is shown.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
+
+        The other parameters are those of the constructor, and `holdout_id` that of
+        `RadaBound.open`.  What is left out is as in the database, or as the constructor's default
+        in a new one; what is passed must be what the database was made with.
         """
         return cls._open(locals())
 
@@ -588,7 +555,7 @@ class Gate(Guard, Owned):
         if baseline is not None and not rules.has_baseline:
             raise ValueError(f"baseline must be left out: {opening.name} was made without one")
         gate = cls.__new__(cls)
-        rules = rules.with_changes(n_samples, changes)
+        rules = GateRules.of(n_samples, **vars(rules) | changes)
         gate._set_up(holdout, rules, row_ids, bytes.fromhex(stored["secret"]))
         if opening.holdout is None and stored["metric"] is not None:  # to be shown, without labels
             gate._rows, gate._measured = None, stored["metric"]
@@ -598,19 +565,16 @@ class Gate(Guard, Owned):
         return gate
 
     def _keep_in(self, record: EventRecord) -> None:
-        def begun(turn: Turn) -> list[tuple[Event, bytes]]:
-            return [(event, turn.content(0)) for event in turn.events]
-
-        first = self._events.read(begun)  # the baseline's event, if it is known here
+        # the baseline's event, if it is known here
+        first = self._events.read(lambda turn: [(event, turn.content(0)) for event in turn.events])
 
         def begin(turn: Turn) -> None:
-            if not turn.events and not first and self._rules.has_baseline:
-                raise ValueError(f"baseline must be given: {record.path} was made with one")
-            if not turn.events:
-                for event, content in first:
-                    turn.append(event, content)
-            elif first and first[0][0] != turn.events[0]:
+            if turn.events and first and turn.events[0] != first[0][0]:
                 raise ValueError(f"baseline must be that with which {record.path} was made")
+            if not turn.events and first:
+                turn.append(*first[0])
+            elif not turn.events and self._rules.has_baseline:
+                raise ValueError(f"baseline must be given: {record.path} was made with one")
 
         record.turn(begin)
         self._record = self._events = record

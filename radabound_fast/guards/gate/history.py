@@ -58,20 +58,19 @@ class History:
         self.verdicts: list[Verdict] = []  # one a candidate, in order
         # the candidates that are or were in production, the last of them now; 0: the baseline
         self.path: list[int] = []
+        self.places: dict[int, int] = {}  # of each candidate's event
         self.is_closed = False  # whether the gate's intervals were released
-        self._kinds, self._promote, n_passes = verdicts, promote, 0
-        # the places of each candidate's event, and who has which fingerprint, compared with whom
-        self._place_of: dict[int, int] = {}
+        self._events, self._kinds, self._promote, n_passes = events, verdicts, promote, 0
+        # by fingerprint, and what it was compared with
         self._candidate_of: dict[tuple[int, int | None], int] = {}
-        self._fingerprint_of: dict[int, int] = {}
         for place, event in enumerate(events):
             what = event["event"]
             if what == "baseline":
-                self._note(0, place, event)
+                self.places[0] = place
                 self.path.append(0)
             elif what == "candidate":
                 number, compared_with = len(self.verdicts) + 1, self.compared_with
-                self._note(number, place, event)
+                self.places[number] = place
                 self._candidate_of[event["fingerprint"], compared_with] = number
                 n_passes += event["verdict"] in PASSES
                 self.verdicts.append(
@@ -86,9 +85,6 @@ class History:
             else:
                 self.is_closed = True
 
-    def _note(self, number: int, place: int, event: Event) -> None:
-        self._place_of[number], self._fingerprint_of[number] = place, event["fingerprint"]
-
     @property
     def compared_with(self) -> int | None:
         """What the next candidate is compared with; None: with nothing."""
@@ -99,15 +95,11 @@ class History:
         """Candidates that have passed so far."""
         return self.verdicts[-1].n_passes if self.verdicts else 0
 
-    def place_of(self, number: int) -> int:
-        """Return the place of a candidate's event among all."""
-        return self._place_of[number]
-
     def find(self, fingerprint: int) -> int | None:
         """Return the candidate whose verdict answers these predictions now, if there is one."""
         current = self.compared_with
-        if current and self._fingerprint_of[current] == fingerprint:  # in production: it has passed
-            return current
+        if current and self._events[self.places[current]]["fingerprint"] == fingerprint:
+            return current  # in production: it has passed
         return self._candidate_of.get((fingerprint, current))
 
     def takes_back(self, number: int) -> bool:

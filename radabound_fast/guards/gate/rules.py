@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +19,6 @@ from radabound_fast.rows.parts import rows_of_text, text_of_rows
 from radabound_fast.rows.rounded import Rounded
 
 Slices = dict[str, NDArray[np.bool_]]
-
-
-class Comparators(NamedTuple):
-    """What a candidate is compared with: the model in production, and the first baseline."""
-
-    production: Candidate | None
-    first: Candidate | None
-
-
-def comparators(production: int | None, stored: Callable[[int], Candidate]) -> Comparators:
-    """The models that the candidate in production stands for; `stored` has them by number."""
-    if production is None:
-        return Comparators(None, None)
-    first = stored(0)
-    return Comparators(first if production == 0 else stored(production), first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +65,11 @@ class GateRules:
                 raise ValueError("release must be 'pass' without a baseline, got 'three'")
         if self.release == "three" and self.margin is None:
             raise ValueError("margin must be a number with release='three', got None")
-        if not self._names():
+        if not self.claim("", ""):
             raise ValueError(
                 "a gate needs a condition: give a baseline, at_least or at_most (with a baseline "
                 "and margin=None too)"
             )
-
-    def _names(self) -> list[str]:
-        """Return the conditions that a candidate has to meet."""
-        conditions = {
-            "margin": self.has_baseline and self.margin is not None,
-            "total_margin": self.total_margin is not None,
-            "at_least": self.at_least is not None,
-            "at_most": self.at_most is not None,
-            "slices": bool(self.slices),
-        }
-        return [name for name, is_there in conditions.items() if is_there]
 
     def describe(self) -> dict[str, Any]:
         """Return the conditions as JSON values, which `from_description` reads."""
@@ -111,10 +85,6 @@ class GateRules:
         release = release_from(stored["release"])
         return cls(**stored | {"slices": slices, "release": release})
 
-    def with_changes(self, n_samples: int, changes: dict[str, Any]) -> Self:
-        """Return the conditions with some arguments of a gate in place of theirs, checked."""
-        return self.of(n_samples, **vars(self) | changes)
-
     @property
     def verdicts(self) -> tuple[str, ...]:
         """The verdicts that the gate can give."""
@@ -122,15 +92,19 @@ class GateRules:
 
     def claim(self, metric: str, other: str) -> str:
         """Return in words what holds of a candidate that passes in comparison with another."""
-        claims = {
-            "margin": f"it is {_better(self.margin, other)} ({metric})",
-            "total_margin": f"it is {_better(self.total_margin, 'the first baseline')}",
-            "at_least": f"its {metric} is at least {self.at_least}",
-            "at_most": f"its {metric} is at most {self.at_most}",
-            "slices": f"on no slice ({', '.join(self.slices)}) it is worse than {other} by more "
-            f"than {self.slice_margin:g}",
-        }
-        return ", and ".join(claims[name] for name in self._names())
+        claims = []
+        if self.has_baseline and self.margin is not None:
+            claims.append(f"it is {_better(self.margin, other)} ({metric})")
+        if self.total_margin is not None:
+            claims.append(f"it is {_better(self.total_margin, 'the first baseline')}")
+        if self.at_least is not None:
+            claims.append(f"its {metric} is at least {self.at_least}")
+        if self.at_most is not None:
+            claims.append(f"its {metric} is at most {self.at_most}")
+        if self.slices:
+            worse = f"it is worse than {other} by more than {self.slice_margin:g}"
+            claims.append(f"on no slice ({', '.join(self.slices)}) {worse}")
+        return ", and ".join(claims)
 
     @property
     def n_estimates(self) -> int:
@@ -143,14 +117,11 @@ class GateRules:
         ends = (-rows.span, rows.span) if self.has_baseline else rows.ends
         return math.log(self.release.n_values(*ends))
 
-    def decide(
-        self, rows: CandidateRows, candidate: Candidate, others: Comparators, nats: float
-    ) -> tuple[str, float | None]:
-        """Return the verdict on a candidate at these nats, and the value that is released."""
-        estimates = self.estimates(rows, candidate, others, nats)
-        passes, better = self.verdicts[0], estimates.get("gain")
+    def decide(self, estimates: dict[str, Estimate]) -> tuple[str, float | None]:
+        """Return the verdict on a candidate with these estimates, and the value to release."""
+        better = estimates.get("gain")
         if all(self._holds(name, estimate) for name, estimate in estimates.items()):
-            verdict = passes
+            verdict = self.verdicts[0]
         elif self.release != "three":
             verdict = self.verdicts[1]
         else:
@@ -161,18 +132,27 @@ class GateRules:
         return verdict, self.release.of((better or estimates["value"]).value)
 
     def estimates(
-        self, rows: CandidateRows, candidate: Candidate, others: Comparators, nats: float
+        self,
+        rows: CandidateRows,
+        candidate: Candidate,
+        compared_with: int | None,
+        stored: Callable[[int], Candidate],
+        nats: float,
     ) -> dict[str, Estimate]:
-        """Return the estimates that the conditions are about, by name."""
+        """Return the estimates that the conditions are about, by name.
+
+        `stored` has the candidates by number; 0 is the first baseline.
+        """
         estimates = {"value": rows.value(candidate, nats)}
-        if others.production is None:
+        if compared_with is None:
             return estimates
-        estimates["gain"] = rows.gain(others.production, candidate, nats)
+        production = stored(compared_with)
+        estimates["gain"] = rows.gain(production, candidate, nats)
         if self.total_margin is not None:
-            assert others.first is not None
-            estimates["total gain"] = rows.gain(others.first, candidate, nats)
+            first = production if compared_with == 0 else stored(0)
+            estimates["total gain"] = rows.gain(first, candidate, nats)
         for name, where in self.slices.items():
-            estimates[f"gain on {name}"] = rows.gain(others.production, candidate, nats, where)
+            estimates[f"gain on {name}"] = rows.gain(production, candidate, nats, where)
         return estimates
 
     def _holds(self, name: str, estimate: Estimate) -> bool:
@@ -192,8 +172,8 @@ class GateRules:
 CONDITIONS = {each.name for each in fields(GateRules)} - {"has_baseline"}
 
 
-def _better(margin: float | None, other: str) -> str:
-    if not margin:
+def _better(margin: float, other: str) -> str:
+    if margin == 0.0:
         return f"better than {other}"
     if margin > 0.0:
         return f"better than {other} by more than {margin:g}"
