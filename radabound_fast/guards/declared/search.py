@@ -894,23 +894,12 @@ class DeclaredSearch(Guard):
             rerun = rerun + 1 if self._record is None else self._record.first_free_rerun(code)
             query, nats = self._task.find(key, rerun)
             rows = self._task.read(y_pred, 1, np.array([nats]))
-            n_answered = self._add_new(query, nats, rows)
-            if n_answered is not None:
+            if self._record is None:
+                self._last_reruns[code] = rerun
+            keyed = KeyedRows([code], np.array([rerun]), np.array([nats]), rows)
+            n_answered, numbers, _ = self._store(keyed, keyed.values)
+            if numbers is None:
                 return self._noted(query, (*rows.stored_of(0), nats), n_answered)
-
-    def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
-        """Add a query, and return how many there are then; None if it was there before."""
-        code, rerun = query
-        if self._record is None:
-            self._last_reruns[code] = rerun
-            values = [*rows.columns, np.array([nats]), rows.fingerprints]
-            packed = self.space.pack_codes([code])
-            n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
-            return n_answered if numbers is None else None
-        earlier: list[Entry] = []
-        entry = *rows.stored_of(0), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: entry}, lambda query, entry: earlier.append(entry))
-        return None if earlier else n_answered
 
     def _noted(self, query: Query, stored: Stored, n_answered: int) -> DeclaredSearchAnswer:
         answer = self._terms.answer(query, stored, n_answered)
@@ -938,45 +927,40 @@ class DeclaredSearch(Guard):
 
     def _add(self, keyed: KeyedRows) -> tuple[int, NDArray[np.int64] | None]:
         """Add queries, all or none: how many there are then, and after each; None: all are new."""
-        codes, reruns, nats, rows = keyed
+        codes, reruns, _, rows = keyed
         if self._best is not None:
             return self._best.add([self._block(keyed, None, len(rows))]), None
-        values = [*rows.columns, nats, rows.fingerprints]
-        if self._record is not None:
-            return self._add_to_record(self._record, keyed, values)
-        packed = self.space.pack_codes(codes)
+        values = keyed.values
         while True:
-            n_answered, numbers, odd = self._queries.add(packed, reruns, values)
-            if odd is None:
+            n_answered, numbers, odd = self._store(keyed, values)
+            if not odd:
                 return n_answered, numbers
-            # as they were queried before, if they have the same losses
+            for row, before in odd.items():
+                self._check_same((codes[row], int(reruns[row])), before, rows, row)
+            # as they were queried before
             values = [np.array(column) for column in values]
-            before = self._as_stored(odd[1])
-            entries = zip(*(column.tolist() for column in before), strict=True)
-            for row, entry in zip(odd[0].tolist(), entries, strict=True):
-                self._check_same((codes[row], int(reruns[row])), entry, rows, row)
-            for column, theirs in zip(values, before, strict=True):
-                column[odd[0]] = theirs
+            for column, before in zip(values, zip(*odd.values(), strict=True), strict=True):
+                column[list(odd)] = before
 
-    def _add_to_record(
-        self, record: SearchRecord, keyed: KeyedRows, values: list[NDArray[Any]]
-    ) -> tuple[int, NDArray[np.int64]]:
-        codes, reruns, _, rows = keyed
-        entries = list(zip(*(column.tolist() for column in values), strict=True))
-        row_of: dict[Query, int] = {}
-        for row, query in enumerate(zip(listed(codes), reruns.tolist(), strict=True)):
-            first = row_of.setdefault(query, row)
-            if first != row:
-                self._check_same(query, entries[first], rows, row)
-        is_new = np.zeros(len(entries), np.bool_)
-        is_new[list(row_of.values())] = True
+    def _store(
+        self, keyed: KeyedRows, values: list[NDArray[Any]]
+    ) -> tuple[int, NDArray[np.int64] | None, dict[int, Entry]]:
+        """Add queries with these values: how many there are then, and after each, or None.
 
-        def check(query: Query, before: Entry) -> None:
-            self._check_same(query, before, rows, row_of[query])
-            is_new[row_of[query]] = False
-
-        n_answered = record.add({query: entries[row] for query, row in row_of.items()}, check)
-        return n_answered, n_answered - int(is_new.sum()) + is_new.cumsum()
+        Nothing is added if some are there, or come earlier, with the other entries returned.
+        """
+        codes, reruns, _, _ = keyed
+        if self._record is None:
+            n_answered, numbers, odd = self._queries.add(
+                self.space.pack_codes(codes), reruns, values
+            )
+            if odd is None:
+                return n_answered, numbers, {}
+            entries = _entries(self._as_stored(odd[1]))
+            return n_answered, numbers, dict(zip(odd[0].tolist(), entries, strict=True))
+        queries = list(zip(listed(codes), reruns.tolist(), strict=True))
+        n_answered, after_each, differing = self._record.add(queries, _entries(values))
+        return n_answered, None if after_each is None else np.array(after_each), differing
 
     def _check_same(self, query: Query, before: Entry, rows: Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -996,3 +980,7 @@ class DeclaredSearch(Guard):
             first = self._terms.answer(query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
+
+
+def _entries(columns: list[NDArray[Any]]) -> list[Entry]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -257,6 +257,11 @@ class KeyedRows(NamedTuple):
     nats: Floats
     rows: Rows
 
+    @property
+    def values(self) -> list[NDArray[Any]]:
+        """What a search stores of each, a column each."""
+        return [*self.rows.columns, self.nats, self.rows.fingerprints]
+
 
 class Expected:
     """The keys that partials are to bring, each once; a range of keys is never written out.
