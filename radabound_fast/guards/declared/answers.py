@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +30,6 @@ class Terms(NamedTuple):
     measure: MeanLoss | Measure
     nats: float  # ln(2/delta); ln(1/delta) for one side alone; ln 2 more beside gains
     two_sided: bool
-
-    def answer(self, query: Query, stored: Stored, number: int) -> DeclaredSearchAnswer:
-        """Return the answer to a query."""
-        kind = DeclaredSearchAnswer
-        if self.measure.is_paired:
-            kind = ComparedAnswer
-        elif self.measure.n_folds is not None:
-            kind = CrossValidatedAnswer
-        return kind(self, query, stored, number)
 
     @property
     def dtype(self) -> Any:
@@ -77,6 +68,12 @@ class Terms(NamedTuple):
         return below if self.measure.greater_is_better else above
 
     @property
+    def own_fields(self) -> tuple[str, ...]:
+        """Fields that only some answers have."""
+        gains = ("gain", "gain_low", "gain_high") if self.measure.is_paired else ()
+        return gains if self.measure.n_folds is None else ("truth_of", *gains)
+
+    @property
     def truth_of(self) -> str | None:
         """What the intervals cover under cross-validation; None without it."""
         n_folds = self.measure.n_folds
@@ -99,9 +96,6 @@ class Terms(NamedTuple):
         return most - least
 
 
-_FIELDS = (*Answer.fields, "key", "rerun", "nats")
-
-
 class DeclaredSearchAnswer(Answer):
     """One answer of `DeclaredSearch`.
 
@@ -119,10 +113,16 @@ class DeclaredSearchAnswer(Answer):
         The model: its key in the space, and which training of it.
     nats : float
         The price of the key and the rerun, ln(1/w).
+    gain, gain_low, gain_high : float
+        Of a search with a baseline: how much less often than it the model errs, or of other metrics
+        how much lower its mean loss is; and limits of the population's gain, which hold together
+        with `low` and `high`.
+    truth_of : str or None
+        With `n_folds` what `low` and `high` cover: the models of the folds, on average over the
+        rows; not a model that is trained again on all rows.
     """
 
     __slots__ = ("_gain_limits", "_limits", "_number", "_query", "_terms", "stored")
-    fields: ClassVar[tuple[str, ...]] = _FIELDS
 
     def __init__(self, terms: Terms, query: Query, stored: Stored, number: int) -> None:
         self._terms, self._query, self.stored, self._number = terms, query, stored, number
@@ -170,29 +170,6 @@ class DeclaredSearchAnswer(Answer):
             self._limits = float(low), float(high)
         return self._limits
 
-    def __reduce__(self) -> Any:
-        return type(self), (self._terms, self._query, self.stored, self._number)
-
-
-class ComparedAnswer(DeclaredSearchAnswer):
-    """One answer of a `DeclaredSearch` that has a baseline.
-
-    Attributes
-    ----------
-    gain : float
-        How much less often than the baseline the model errs; of other metrics, how much lower its
-        mean loss is.
-    gain_low, gain_high : float
-        Limits of the population's gain; they and `low` and `high` hold for all answers at once.
-
-    Notes
-    -----
-    It has the attributes of `DeclaredSearchAnswer` as well.
-    """
-
-    __slots__ = ()
-    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, "gain", "gain_low", "gain_high")
-
     @property
     def gain(self) -> float:
         return float(self._terms.paired.gains(np.array([self.stored[:-1]]))[0])
@@ -213,27 +190,17 @@ class ComparedAnswer(DeclaredSearchAnswer):
             self._gain_limits = float(lows[0]), float(highs[0])
         return self._gain_limits
 
-
-class CrossValidatedAnswer(DeclaredSearchAnswer):
-    """One answer of a `DeclaredSearch` with `n_folds`.
-
-    Attributes
-    ----------
-    truth_of : str
-        What `low` and `high` cover: the models of the folds, on average over the rows; not a
-        model that is trained again on all rows.
-
-    Notes
-    -----
-    It has the attributes of `DeclaredSearchAnswer` as well.
-    """
-
-    __slots__ = ()
-    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, "truth_of")
-
     @property
     def truth_of(self) -> str | None:
         return self._terms.truth_of
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields by name; gains and `truth_of` where the search has them."""
+        names = (*Answer.fields, "key", "rerun", "nats", *self._terms.own_fields)
+        return {name: getattr(self, name) for name in names}
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self.stored, self._number)
 
 
 class Comparison(NamedTuple):
@@ -276,7 +243,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     reruns, numbers : ndarray of int64, shape (k,)
         Which training of the key, and ``number`` of each answer.
     gains, gain_lows, gain_highs : ndarray of float64, shape (k,)
-        As in `ComparedAnswer`, of a search that has a baseline.
+        Of a search that has a baseline.
     halted : bool
         False: nothing is ever withheld.
     n_answered : int
@@ -409,7 +376,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     def _answer(self, row: int) -> DeclaredSearchAnswer:
         stored = *self.stored[row].tolist(), float(self._nats[row])
         query = self.codes[row], int(self._reruns[row])
-        return self.terms.answer(query, stored, int(self.numbers[row]))
+        return DeclaredSearchAnswer(self.terms, query, stored, int(self.numbers[row]))
 
     def __len__(self) -> int:
         return len(self._codes)

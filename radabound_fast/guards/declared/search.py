@@ -331,11 +331,6 @@ class DeclaredSearch(Guard):
             With `allow_reruns`: which training of this key it is; "next": the first that was not
             queried yet, by anyone who opened the same database.
 
-        Returns
-        -------
-        DeclaredSearchAnswer
-            With a baseline a `ComparedAnswer`, with `n_folds` a `CrossValidatedAnswer`.
-
         Raises
         ------
         TypeError, ValueError
@@ -902,7 +897,7 @@ class DeclaredSearch(Guard):
                 return self._noted(query, (*rows.stored_of(0), nats), n_answered)
 
     def _noted(self, query: Query, stored: Stored, n_answered: int) -> DeclaredSearchAnswer:
-        answer = self._terms.answer(query, stored, n_answered)
+        answer = DeclaredSearchAnswer(self._terms, query, stored, n_answered)
         if self._logs:
             key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
@@ -977,7 +972,7 @@ class DeclaredSearch(Guard):
             f"a second time with other {rows.of}: {again}"
         )
         if self.space.shows is None:
-            first = self._terms.answer(query, before[:-1], self.n_answered)
+            first = DeclaredSearchAnswer(self._terms, query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
 
