@@ -59,7 +59,7 @@ class RademacherAverage(Owned):
         n_samples = self.signs.n_samples
         if isinstance(losses, PackedLosses):
             words = checked_words(losses, n_samples)
-            self._done(self._core.query_many_packed(np.atleast_2d(words)))
+            self._done(self._core.query_many(np.atleast_2d(words), packed=True))
         else:
             values = as_values(losses, n_samples, None)
             self._done(self._core.query_many(np.atleast_2d(values)))

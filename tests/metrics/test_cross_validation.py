@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import holdout_of
+from support import METRIC_OPTIONS, holdout_of
 
 from radabound_fast import DeclaredSearch, bounds
 from radabound_fast.metrics import FOLDED, METRICS
@@ -24,12 +24,6 @@ SAYS = {
     "probabilities": CHANCES,
     "numbers": CHANCES,
 }
-OPTIONS = {
-    "neg_log_loss": {"clip": 0.01},
-    "neg_mean_absolute_error": {"y_range": (0, 1)},
-    "neg_mean_squared_error": {"y_range": (0, 1)},
-    "mean_cost": {"costs": [[0, 1], [5, 0]]},
-}
 
 
 def by_folds(judged=M, **given):
@@ -37,7 +31,7 @@ def by_folds(judged=M, **given):
 
 
 def answer_by(name, n_folds=K, **given):
-    judged = holdout_of(Y, metric=name, **OPTIONS.get(name, {}), **given)
+    judged = holdout_of(Y, metric=name, **METRIC_OPTIONS.get(name, {}), **given)
     return by_folds(judged, n_folds=n_folds).query(SAYS[METRICS[name].takes], key=7)
 
 

@@ -117,8 +117,8 @@ class DeclaredSearchAnswer(Answer):
         Of a search with a baseline: how much less often than it the model errs, or of other metrics
         how much lower its mean loss is; and limits of the population's gain, which hold together
         with `low` and `high`.
-    truth_of : str or None
-        With `n_folds` what `low` and `high` cover: the models of the folds, on average over the
+    truth_of : str
+        Of a search with `n_folds`: what `low` and `high` cover: the models of the folds, on average over the
         rows; not a model that is trained again on all rows.
     """
 
@@ -191,7 +191,9 @@ class DeclaredSearchAnswer(Answer):
         return self._gain_limits
 
     @property
-    def truth_of(self) -> str | None:
+    def truth_of(self) -> str:
+        if self._terms.truth_of is None:
+            raise AttributeError("only a search with n_folds says whose truth it is")
         return self._terms.truth_of
 
     def to_dict(self) -> dict[str, Any]:

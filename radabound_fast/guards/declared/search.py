@@ -43,8 +43,8 @@ from radabound_fast.metrics import COUNTED, MEANS, MeanLoss, Measure, RocBand, T
 from radabound_fast.rows.partial import Partial, each_of, listed
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
-from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
+from radabound_fast.spaces.reading import from_description
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
