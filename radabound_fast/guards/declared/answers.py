@@ -118,8 +118,8 @@ class DeclaredSearchAnswer(Answer):
         how much lower its mean loss is; and limits of the population's gain, which hold together
         with `low` and `high`.
     truth_of : str
-        Of a search with `n_folds`: what `low` and `high` cover: the models of the folds, on average over the
-        rows; not a model that is trained again on all rows.
+        Of a search with `n_folds`: what `low` and `high` cover, the models of the folds on average
+        over the rows; not a model that is trained again on all rows.
     """
 
     __slots__ = ("_gain_limits", "_limits", "_number", "_query", "_terms", "stored")
