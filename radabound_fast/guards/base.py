@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Outlook(NamedTuple):
-    """What a guard can still answer."""
+    """What a guard can still answer: in words, and as the share that is left, where it is known."""
 
-    text: str  # in words
-    share: float | None  # of all answers, what is left, where that is known
+    text: str
+    share: float | None
 
 
 class Guard:
@@ -87,8 +87,8 @@ class Guard:
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        raise NotImplementedError
+        """Whether a query has been withheld, or would be; it never turns False again."""
+        return self.n_left() == 0
 
     @property
     def n_answered(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,6 @@ from radabound_fast.rows.studentised import StudentisedSums, signed_sums
 if TYPE_CHECKING:
     from radabound_fast.pool.report import PoolReport
     from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
-
-_Reader = TypeVar("_Reader", Intervals, StepDown, Comparisons)
 
 GUARANTEE = (
     "asymptotic, for models that were all fixed before any holdout score was seen, and all of them "
@@ -264,8 +262,8 @@ class ModelPool:
         ValueError
             No model was added.
         """
-        self._check_not_empty()
-        return self._read_again(self._new_intervals()).result(self.names)
+        result: PoolIntervals = self._results(self._intervals)[0]
+        return result
 
     def better(self) -> BetterModels:
         """Return which models are better than the baseline, by a step-down, with limits of gains.
@@ -284,8 +282,8 @@ class ModelPool:
         .. [1] Romano, Wolf (2005). Stepwise multiple testing as formalized data snooping.
            Econometrica 73.
         """
-        self._check_not_empty()
-        return self._read_again(self._new_steps()).result(self.names)
+        result: BetterModels = self._results(self._steps)[0]
+        return result
 
     def best_set(self) -> BestSet:
         """Return which models may be the best.
@@ -304,8 +302,8 @@ class ModelPool:
         .. [1] Chernozhukov, Chetverikov, Kato (2019). Inference on causal and structural parameters
            using many moment inequalities. Review of Economic Studies 86.
         """
-        self._check_not_empty()
-        return self._read_again(self._new_comparisons()).result(self.names)
+        result: BestSet = self._results(self._comparisons)[0]
+        return result
 
     def statements(self) -> tuple[PoolIntervals, BetterModels | None, BestSet]:
         """Return `intervals()`, `better()`, or None without a baseline, and `best_set()`.
@@ -317,33 +315,28 @@ class ModelPool:
         ValueError
             No model was added.
         """
-        self._check_not_empty()
-        intervals, comparisons = self._new_intervals(), self._new_comparisons()
-        steps = None if self._judge.baseline is None else self._new_steps()
-        self._read_again(intervals, comparisons, *([] if steps is None else [steps]))
-        better = None if steps is None else steps.result(self.names)
-        return intervals.result(self.names), better, comparisons.result(self.names)
+        has_baseline = self._judge.baseline is not None
+        steps = [self._steps] if has_baseline else []
+        intervals, best_set, *better = self._results(self._intervals, self._comparisons, *steps)
+        return intervals, better[0] if has_baseline else None, best_set
 
-    def _check_not_empty(self) -> None:
+    def _results(self, *steps: Callable[[], Intervals | StepDown | Comparisons]) -> list[Any]:
+        """What each step states, after all rows once more where it needs them."""
         if self.n_models == 0:
             raise ValueError("there is nothing to say: no model was added")
-
-    def _read_again(self, first: _Reader, *others: Intervals | StepDown | Comparisons) -> _Reader:
-        """All rows once more, for what needs them; returns the first."""
-        readers = [reader for reader in (first, *others) if reader.is_open]
-        start = 0
-        for part in self._parts if readers else ():
+        every, first = [step() for step in steps], 0
+        for part in self._parts if any(step.is_open for step in every) else ():
             for rows in part:
-                for reader in readers:
-                    if reader.is_open:
-                        reader.take(start, rows)
-                start += len(rows)
-        return first
+                for step in every:
+                    if step.is_open:
+                        step.take(first, rows)
+                first += len(rows)
+        return [step.result(self.names) for step in every]
 
-    def _new_intervals(self) -> Intervals:
+    def _intervals(self) -> Intervals:
         return Intervals(self._judge, self._extremes[0], Moments.joined(self._losses), self.delta)
 
-    def _new_steps(self) -> StepDown:
+    def _steps(self) -> StepDown:
         if self._judge.baseline is None:
             raise ValueError("baseline must be given to the pool for better(), got none")
         return StepDown(
@@ -356,7 +349,7 @@ class ModelPool:
             self.delta,
         )
 
-    def _new_comparisons(self) -> Comparisons:
+    def _comparisons(self) -> Comparisons:
         self._front.prune()
         return Comparisons(self._judge, self._signs, self._front, self.n_models, self.delta)
 

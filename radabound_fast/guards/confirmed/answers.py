@@ -15,12 +15,6 @@ from radabound_fast.guards.declared.answers import Comparison
 
 Number = float | None
 
-# the fields that not every answer has
-_OPTIONAL = (
-    *("gain", "gain_low", "gain_high", "asymptotic_low", "asymptotic_high"),
-    *("asymptotic_gain_low", "asymptotic_gain_high", "asymptotic_nats", "passed"),
-)
-
 
 class Finalist(NamedTuple):
     """What is known of a finalist, as the guard's events hold it; None: it was not released."""
@@ -103,12 +97,13 @@ class ConfirmedAnswer(MeanAnswer):
     @classmethod
     def of(cls, finalist: Finalist, has_gains: bool) -> Self:
         """Return the answer for a finalist, whose search has a baseline or none."""
-        value, low, high = (nan if one is None else one for one in finalist.value)
+        fields = finalist._asdict()
+        value, low, high = (nan if one is None else one for one in fields.pop("value"))
+        asymptotic_low, asymptotic_high = fields.pop("asymptotic") or (None, None)
         unknown: Any = nan if has_gains else None
-        gain = finalist.gain or Comparison(unknown, unknown, unknown, unknown)
-        limits = finalist.asymptotic or (None, None)
-        same = ("number", "name", "batch", "nats", "search_value", "passed", "over")
+        gain = fields.pop("gain") or Comparison(unknown, unknown, unknown, unknown)
         return cls(
+            **fields,
             value=value,
             low=low,
             high=high,
@@ -116,19 +111,20 @@ class ConfirmedAnswer(MeanAnswer):
             gain=gain.gain,
             gain_low=gain.gain_low,
             gain_high=gain.gain_high,
-            asymptotic_low=limits[0],
-            asymptotic_high=limits[1],
+            asymptotic_low=asymptotic_low,
+            asymptotic_high=asymptotic_high,
             asymptotic_gain_low=gain.asymptotic_low,
             asymptotic_gain_high=gain.asymptotic_high,
-            asymptotic_nats=finalist.asymptotic_nats,
-            **{name: getattr(finalist, name) for name in same},
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name; of optional ones those that are there."""
+        """Return all fields by name, but for `over`; those that are None are left out.
+
+        `search_value` is there in any case.
+        """
         every = MeanAnswer.to_dict(self)
         del every["over"]
-        return {k: value for k, value in every.items() if value is not None or k not in _OPTIONAL}
+        return {k: value for k, value in every.items() if value is not None or k == "search_value"}
 
     def __hash__(self) -> int:
         return hash((self.name, self.number))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, count
+from itertools import combinations, count, groupby
 from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
@@ -37,15 +38,13 @@ class Question(NamedTuple):
         """Check the arguments of `ConfirmedSearch.confirm`."""
         if not isinstance(release, Rounded):
             check_choice(("interval", "pass"), release=release)
-        bars = {"at_least": at_least, "at_most": at_most}
-        bars = {
-            name: bar if bar is None else check_real(**{name: bar}) for name, bar in bars.items()
-        }
-        has_bar = any(bar is not None for bar in bars.values())
+        at_least = None if at_least is None else check_real(at_least=at_least)
+        at_most = None if at_most is None else check_real(at_most=at_most)
+        has_bar = at_least is not None or at_most is not None
         if has_bar != (release == "pass"):
             rule = "be left out" if has_bar else "be given, one of them,"
             raise ValueError(f"at_least and at_most must {rule} with release={release!r}")
-        return cls(release, **bars)
+        return cls(release, at_least, at_most)
 
     def stored(self) -> list[Any]:
         """Return the question as JSON values."""
@@ -60,14 +59,10 @@ class Question(NamedTuple):
 
     def answered_by(self, finalist: Finalist, stored: list[Any], ended: bool) -> Finalist | None:
         """Return what an earlier release answers; None: it is a new question."""
-        if stored == self.stored():
+        (_, low, high), is_whole = finalist.value, ended or stored[0] == "interval"
+        if stored == self.stored() or is_whole and self.release != "pass":
             return finalist
-        _, low, high = finalist.value
-        if not (ended or stored[0] == "interval"):
-            return None
-        if self.release != "pass":
-            return finalist
-        if low is None or high is None:
+        if not is_whole or low is None or high is None:
             return None
         return finalist._replace(passed=self.passes(low, high))
 
@@ -131,16 +126,9 @@ class History:
 
 def _finalist(fields: dict[str, Any]) -> Finalist:
     """The finalist whose fields JSON holds."""
-    gain, asymptotic = fields["gain"], fields["asymptotic"]
-    return Finalist(
-        **fields
-        | {
-            "value": tuple(fields["value"]),
-            "gain": None if gain is None else Comparison(*gain),
-            "asymptotic": None if asymptotic is None else tuple(asymptotic),
-            "over": {name: Comparison(*pair) for name, pair in fields["over"].items()},
-        }
-    )
+    over = {name: Comparison(*pair) for name, pair in fields["over"].items()}
+    gain = fields["gain"] and Comparison(*fields["gain"])
+    return Finalist(**fields | {"gain": gain, "over": over})
 
 
 @dataclass(frozen=True)
@@ -164,12 +152,9 @@ class Confirmation:
         if history.ended:
             raise ValueError("finalists can be nominated before the end, and the search has ended")
         history.check_name(model)
-        event = {
-            "nominated": model.name,
-            "fingerprint": model.fingerprint,
-            "search_value": model.search_value,
-        }
-        turn.append(event, to_bytes(model.stored))
+        name, stored, fingerprint, value = model
+        event = {"nominated": name, "fingerprint": fingerprint, "search_value": value}
+        turn.append(event, to_bytes(stored))
 
     def _nominated(self, turn: Turn) -> list[Model]:
         """The models that were nominated, the last of each name; ValueError without any."""
@@ -249,7 +234,7 @@ class Confirmation:
         return finalist._replace(value=(grid.of(value), *limits)), grid.n_values(least, most)
 
     def _in_full(
-        self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float
+        self, finalists: Sequence[Finalist], candidates: list[Candidate], log_outcomes: float
     ) -> list[Finalist]:
         """All of the finalists of one batch: values, gains, and gains of pairs."""
         of_values, of_gains, of_pairs = self._bootstrap_nats(candidates)
@@ -313,13 +298,12 @@ class Confirmation:
         """Release all of the finalists so far, and of a last batch, whose all is known."""
         full: list[Finalist] = []
         log_outcomes = 0.0
-        for batch in range(1, history.n_batches + 1):
-            places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
-            contents = [turn.content(history.places[at]) for at in places]
-            candidates = [self.rows.candidate(from_bytes(content)) for content in contents]
-            finalists = [history.finalists[at] for at in places]
+        placed = zip(history.finalists, history.places, history.events, strict=True)
+        for _, batch in groupby(placed, key=lambda one: one[0].batch):
+            finalists, places, events = zip(*batch, strict=True)
+            candidates = [self.rows.candidate(from_bytes(turn.content(one))) for one in places]
             full += self._in_full(finalists, candidates, log_outcomes)
-            log_outcomes += sum(history.events[at]["log_outcomes"] for at in places)
+            log_outcomes += sum(event["log_outcomes"] for event in events)
         turn.append({"end": [finalist._asdict() for finalist in full + last]})
 
     def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:

@@ -589,13 +589,8 @@ class ConfirmedSearch(Guard):
         """Finalists that were confirmed so far."""
         return len(self._history().finalists)
 
-    @property
-    def halted(self) -> bool:
-        """Whether all batches were confirmed, or `close_out` has ended the search."""
-        return self._history().ended
-
     def n_left(self) -> int | None:
-        """Return how many batches more may be confirmed; None: any number."""
+        """Return how many batches more may be confirmed; None: any number until `close_out`."""
         history = self._history()
         if history.ended:
             return 0

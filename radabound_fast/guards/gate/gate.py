@@ -31,7 +31,7 @@ from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.rows.rounded import Rounded
-from radabound_fast.store.events import Event, EventList, Events, Turn
+from radabound_fast.store.events import EventList, Events, Turn
 
 if TYPE_CHECKING:
     from radabound_fast.store import Description, Durability, EventRecord, Path
@@ -255,13 +255,8 @@ class Gate(Guard, Owned):
         """Candidates that have passed so far."""
         return self._history().n_passes
 
-    @property
-    def halted(self) -> bool:
-        """Whether no new candidate gets a verdict: all declared had theirs, or it is closed."""
-        return self.n_left() == 0
-
     def n_left(self) -> int | None:
-        """Return how many candidates more get a verdict; None: there is no end."""
+        """Return how many candidates more get a verdict; None: any number until `close_out`."""
         history, declared = self._history(), self._rules.n_candidates
         if history.is_closed:
             return 0
@@ -570,19 +565,16 @@ class Gate(Guard, Owned):
         return gate
 
     def _keep_in(self, record: EventRecord) -> None:
-        def begun(turn: Turn) -> list[tuple[Event, bytes]]:
-            return [(event, turn.content(0)) for event in turn.events]
-
-        first = self._events.read(begun)  # the baseline's event, if it is known here
+        # the baseline's event, if it is known here
+        first = self._events.read(lambda turn: [(event, turn.content(0)) for event in turn.events])
 
         def begin(turn: Turn) -> None:
-            if not turn.events and not first and self._rules.has_baseline:
-                raise ValueError(f"baseline must be given: {record.path} was made with one")
-            if not turn.events:
-                for event, content in first:
-                    turn.append(event, content)
-            elif first and first[0][0] != turn.events[0]:
+            if turn.events and first and turn.events[0] != first[0][0]:
                 raise ValueError(f"baseline must be that with which {record.path} was made")
+            if not turn.events and first:
+                turn.append(*first[0])
+            elif not turn.events and self._rules.has_baseline:
+                raise ValueError(f"baseline must be given: {record.path} was made with one")
 
         record.turn(begin)
         self._record = self._events = record

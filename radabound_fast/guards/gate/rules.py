@@ -65,22 +65,11 @@ class GateRules:
                 raise ValueError("release must be 'pass' without a baseline, got 'three'")
         if self.release == "three" and self.margin is None:
             raise ValueError("margin must be a number with release='three', got None")
-        if not self._names():
+        if not self.claim("", ""):
             raise ValueError(
                 "a gate needs a condition: give a baseline, at_least or at_most (with a baseline "
                 "and margin=None too)"
             )
-
-    def _names(self) -> list[str]:
-        """Return the conditions that a candidate has to meet."""
-        conditions = {
-            "margin": self.has_baseline and self.margin is not None,
-            "total_margin": self.total_margin is not None,
-            "at_least": self.at_least is not None,
-            "at_most": self.at_most is not None,
-            "slices": bool(self.slices),
-        }
-        return [name for name, is_there in conditions.items() if is_there]
 
     def describe(self) -> dict[str, Any]:
         """Return the conditions as JSON values, which `from_description` reads."""
@@ -103,15 +92,19 @@ class GateRules:
 
     def claim(self, metric: str, other: str) -> str:
         """Return in words what holds of a candidate that passes in comparison with another."""
-        claims = {
-            "margin": f"it is {_better(self.margin, other)} ({metric})",
-            "total_margin": f"it is {_better(self.total_margin, 'the first baseline')}",
-            "at_least": f"its {metric} is at least {self.at_least}",
-            "at_most": f"its {metric} is at most {self.at_most}",
-            "slices": f"on no slice ({', '.join(self.slices)}) it is worse than {other} by more "
-            f"than {self.slice_margin:g}",
-        }
-        return ", and ".join(claims[name] for name in self._names())
+        claims = []
+        if self.has_baseline and self.margin is not None:
+            claims.append(f"it is {_better(self.margin, other)} ({metric})")
+        if self.total_margin is not None:
+            claims.append(f"it is {_better(self.total_margin, 'the first baseline')}")
+        if self.at_least is not None:
+            claims.append(f"its {metric} is at least {self.at_least}")
+        if self.at_most is not None:
+            claims.append(f"its {metric} is at most {self.at_most}")
+        if self.slices:
+            worse = f"it is worse than {other} by more than {self.slice_margin:g}"
+            claims.append(f"on no slice ({', '.join(self.slices)}) {worse}")
+        return ", and ".join(claims)
 
     @property
     def n_estimates(self) -> int:
@@ -179,8 +172,8 @@ class GateRules:
 CONDITIONS = {each.name for each in fields(GateRules)} - {"has_baseline"}
 
 
-def _better(margin: float | None, other: str) -> str:
-    if not margin:
+def _better(margin: float, other: str) -> str:
+    if margin == 0.0:
         return f"better than {other}"
     if margin > 0.0:
         return f"better than {other} by more than {margin:g}"
