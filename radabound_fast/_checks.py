@@ -1,7 +1,6 @@
 """One rule, one message: the checks that every layer shares.
 
-Each check takes its argument by name, so that the message can quote it, and
-returns the value in the one type that the library computes with.
+Each takes its argument by name, which the message quotes, and returns it in one type.
 """
 
 from __future__ import annotations
@@ -65,12 +64,15 @@ def check_real(**named: Any) -> float:
     return value
 
 
+def _refused(named: dict[str, Any], rule: str, value: Any) -> ValueError:
+    return ValueError(f"{_only(named)[0]} must be {rule}, got {shown(value)}")
+
+
 def check_probability(**named: Any) -> float:
     """A real number strictly between 0 and 1."""
-    name, _ = _only(named)
     value = check_real(**named)
     if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be in (0, 1), got {shown(value)}")
+        raise _refused(named, "in (0, 1)", value)
     return value
 
 
@@ -78,25 +80,23 @@ def check_delta(delta: Any) -> float:
     """The delta of a guard or a plan: `LEAST_DELTA` or more, and below 1."""
     value = check_probability(delta=delta)
     if value < LEAST_DELTA:
-        raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {shown(value)}")
+        raise _refused({"delta": delta}, f"at least {LEAST_DELTA:g}", value)
     return value
 
 
 def check_fraction(**named: Any) -> float:
     """A real number in the closed interval [0, 1]: a mean loss, a guess."""
-    name, _ = _only(named)
     value = check_real(**named)
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1], got {shown(value)}")
+        raise _refused(named, "in [0, 1]", value)
     return value
 
 
 def check_positive(**named: Any) -> float:
     """A finite real number above 0."""
-    name, _ = _only(named)
     value = check_real(**named)
     if value <= 0.0:
-        raise ValueError(f"{name} must be positive, got {shown(value)}")
+        raise _refused(named, "positive", value)
     return value
 
 

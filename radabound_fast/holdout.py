@@ -18,7 +18,7 @@ from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
 
 if TYPE_CHECKING:
-    from radabound_fast.metrics import MetricChoice, Truth
+    from radabound_fast.metrics import MetricChoice
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -36,36 +36,20 @@ class _Judged:
     """The part that `Holdout` and `Losses` share: how rows count, and which guards there are."""
 
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
-        self._n_samples, self._weighting = n_samples, weighting
-        self._guards: set[str] = set()
-        self._n_guards_in_memory = 0
+        self.n_samples: Final = n_samples
+        self.weighting: Final = weighting
+        self._guards: set[object] = set()  # the path of each that has a database
         self._warned = False
         self._lock = threading.Lock()
-
-    @property
-    def n_samples(self) -> int:
-        """Held-out rows, m."""
-        return self._n_samples
-
-    @property
-    def weighting(self) -> Weighting | None:
-        """How much each row counts, and which rows belong together; None: all alike."""
-        return self._weighting
 
     def note_guard(self, path: str | None) -> None:
         """Count a guard that was made on this, and warn once about a second one.
 
-        Parameters
-        ----------
-        path : str or None
-            The database of a guard that has one: opened twice it is one guard.
+        `path` is the database of a guard that has one: opened twice it is one guard.
         """
         with self._lock:
-            if path is None:
-                self._n_guards_in_memory += 1
-            else:
-                self._guards.add(path)
-            second = self._n_guards_in_memory + len(self._guards) > 1 and not self._warned
+            self._guards.add(object() if path is None else path)
+            second = len(self._guards) > 1 and not self._warned
             self._warned = self._warned or second
         if second:
             warnings.warn(
@@ -77,7 +61,7 @@ class _Judged:
     def apart(self) -> Self:
         """The same, as if no guard had been made on it."""
         other = copy(self)
-        other._guards, other._n_guards_in_memory, other._warned = set(), 0, False
+        other._guards, other._warned = set(), False
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -90,8 +74,8 @@ class _Judged:
 class Losses(_Judged):
     """A holdout whose guard is asked about losses, and never sees labels.
 
-    Its `metric` is "mean loss", of which less is better.  There are no labels, and no classes.
-    ``RadaBound(4000, ...)`` is short for ``RadaBound(Losses(4000), ...)``.
+    Its `metric` is "mean loss"; less is better.  ``RadaBound(4000, ...)`` is short for
+    ``RadaBound(Losses(4000), ...)``.
 
     Parameters
     ----------
@@ -120,11 +104,11 @@ class Losses(_Judged):
 
     def part(self, rows: NDArray[np.bool_]) -> Losses:
         """Return some of the rows as a holdout of their own."""
-        weights, groups = _parts(self._weighting, rows)
+        weights, groups = _parts(self.weighting, rows)
         return Losses(int(rows.sum()), sample_weight=weights, groups=groups)
 
     def __repr__(self) -> str:
-        weighted = "" if self._weighting is None else ", weighted"
+        weighted = "" if self.weighting is None else ", weighted"
         return f"Losses({self.n_samples}{weighted})"
 
 
@@ -154,6 +138,25 @@ class Holdout(_Judged):
         weights) do not make it E[w loss] / E[w], which no interval here covers.
     groups : array_like, shape (n_samples,), optional
         For the same: rows of one group (patient, video) may depend on each other.
+
+    Attributes
+    ----------
+    n_samples : int
+        Held-out rows, m.
+    metric : str
+        The metric's name.
+    greater_is_better : bool
+        Whether a larger value of it is better.
+    limits_of_metric : tuple of float
+        The least and the largest value that it can have.
+    takes : {"classes", "scores", "probabilities", "numbers"}
+        What a query brings.
+    classes : list or None
+        What a prediction may be, sorted; None where predictions are numbers in a range.
+    pos_label : object
+        The positive class; None where the metric has none.
+    labels, truth, weighting
+        The labels, the labels as the metric wants them, and how much each row counts.
 
     Raises
     ------
@@ -197,80 +200,46 @@ class Holdout(_Judged):
         sample_weight: Any = None,
         groups: Any = None,
     ) -> None:
-        # which a guard that is asked about losses does without
-        from radabound_fast.metrics import Truth, as_choice
+        from radabound_fast.metrics import Truth, as_choice  # which guards of losses do without
 
         labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
-        labels.check_rows(sample_weight, name="sample_weight")
-        labels.check_rows(groups, name="groups")
-        super().__init__(labels.n_samples, Weighting.of(labels.n_samples, sample_weight, groups))
-        self._labels, self._choice = labels, as_choice(metric)
-        self._truth = Truth(labels, self._choice, self._weighting)
-
-    @property
-    def labels(self) -> Labels:
-        """The labels, which compare predictions with themselves."""
-        return self._labels
-
-    @property
-    def truth(self) -> Truth:
-        """The labels as the metric wants them."""
-        return self._truth
-
-    @property
-    def metric(self) -> str:
-        """What is measured, a name in `radabound_fast.metrics.METRICS`."""
-        return self._choice.name
-
-    @property
-    def greater_is_better(self) -> bool:
-        """Whether a larger value of the metric is better."""
-        return self._truth.row.greater_is_better
-
-    @property
-    def limits_of_metric(self) -> tuple[float, float]:
-        """The least and the largest value that the metric can have."""
-        return self._truth.ends
-
-    @property
-    def takes(self) -> str:
-        """What a query brings: "classes", "scores", "probabilities" or "numbers"."""
-        return self._truth.row.takes
-
-    @property
-    def classes(self) -> list[Any] | None:
-        """What a prediction may be, sorted; None where predictions are numbers in a range."""
-        return None if self.takes == "numbers" else self._labels.classes
-
-    @property
-    def pos_label(self) -> Any:
-        """The positive class; None where the metric has none."""
-        if not self._truth.has_positive:
-            return None
-        return self._labels.classes[self._truth.options["pos_label"]]
+        weighting = sample_weight
+        if not isinstance(weighting, Weighting):
+            labels.check_rows(sample_weight, name="sample_weight")
+            labels.check_rows(groups, name="groups")
+            weighting = Weighting.of(labels.n_samples, sample_weight, groups)
+        super().__init__(labels.n_samples, weighting)
+        self._choice = choice = as_choice(metric)
+        self.labels: Final = labels
+        self.truth: Final = Truth(labels, choice, weighting)
+        self.metric: Final[str] = choice.name
+        self.greater_is_better: Final = self.truth.row.greater_is_better
+        self.limits_of_metric: Final = self.truth.ends
+        self.takes: Final[str] = self.truth.row.takes
+        self.classes: Final = None if self.takes == "numbers" else labels.classes
+        self.pos_label: Final[Any] = (
+            labels.classes[self.truth.options["pos_label"]] if self.truth.has_positive else None
+        )
 
     def part(self, rows: NDArray[np.bool_]) -> Holdout:
         """Return some of the rows as a holdout of their own, with the same classes and metric."""
-        weights, groups = _parts(self._weighting, rows)
-        labels, metric = self._labels[rows], self._choice
+        weights, groups = _parts(self.weighting, rows)
+        labels, metric = self.labels[rows], self._choice
         return Holdout(labels, metric=metric, sample_weight=weights, groups=groups)
 
     def of_other_rows(self, y_true: Any) -> Holdout:
-        """A holdout of other rows with the same classes and metric, each row counting alike."""
-        labels = Labels(y_true, self._labels.classes if self.takes != "numbers" else None)
-        return Holdout(labels, metric=self._choice)
+        """Return other rows under the same classes and metric, each row counting alike."""
+        return Holdout(Labels(y_true, self.classes), metric=self._choice)
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
         """Return these rows under another metric; `pos_label` is a place among the classes."""
-        from radabound_fast.metrics import Truth, choice_of
+        from radabound_fast.metrics import choice_of
 
         named = dict(options)
         if "pos_label" in named:
-            named["pos_label"] = self._labels.classes[named["pos_label"]]
-        other = Holdout(self._labels, metric=choice_of(metric, named))
-        other._weighting = self._weighting
-        other._truth = Truth(self._labels, other._choice, self._weighting)
-        return other
+            named["pos_label"] = self.labels.classes[named["pos_label"]]
+        choice = choice_of(metric, named)
+        return Holdout(self.labels, metric=choice, sample_weight=self.weighting)
 
     def __repr__(self) -> str:
         metric = "" if self.metric == "error" else f", metric={self.metric!r}"
@@ -286,17 +255,9 @@ def _parts(weighting: Weighting | None, rows: NDArray[np.bool_]) -> tuple[Any, A
 
 
 def as_judged(judged: Any) -> Holdout | Losses:
-    """What a guard's first argument stands for.
+    """What a guard's first argument stands for; TypeError or ValueError if it is none of these.
 
-    Parameters
-    ----------
-    judged : Holdout, Losses, int or array_like
-        Labels stand for ``Holdout(labels)``, a number of rows for ``Losses(number)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is none of these.
+    Labels stand for ``Holdout(labels)``, a number of rows for ``Losses(number)``.
     """
     if isinstance(judged, (Holdout, Losses)):
         return judged

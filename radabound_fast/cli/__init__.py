@@ -22,17 +22,15 @@ from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
-from radabound_fast.cli.backup import add_backup
 from radabound_fast.cli.completion import add_completion
 from radabound_fast.cli.confirm import add_confirm
-from radabound_fast.cli.demo import add_demo
+from radabound_fast.cli.database import add_backup, add_report
 from radabound_fast.cli.edge import add_edge
+from radabound_fast.cli.experiments import add_demo, add_reproduce
 from radabound_fast.cli.gate import add_gate
 from radabound_fast.cli.info import add_info
 from radabound_fast.cli.options import BAD_INPUT, INTERRUPTED, PIPE_CLOSED
 from radabound_fast.cli.plan import add_plan
-from radabound_fast.cli.report import add_report
-from radabound_fast.cli.reproduce import add_reproduce
 from radabound_fast.cli.serve import add_serve
 
 COMMANDS = (

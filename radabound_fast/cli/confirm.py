@@ -15,10 +15,11 @@ from radabound_fast.cli.options import (
     HALTED,
     OF_PREDICTIONS,
     OK,
-    add_labels,
+    add_header,
     add_option,
+    add_options,
+    check_absent,
     check_outputs,
-    flag_of,
     given,
     integer,
     judged,
@@ -52,39 +53,42 @@ def add_confirm(commands: Any) -> None:
     parser.set_defaults(run=_confirm)
     parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
     what = parser.add_argument_group("finalists")
-    add_labels(what, "the m labels, needed for each finalist")
-    what.add_argument(
-        "--finalist", action="append", metavar="[NAME=]FILE",
-        help="m predictions, or those of the confirmation rows; may be repeated: all are one batch",
-    )  # fmt: skip
+    add_options(what, labels="the m labels, needed for each finalist")
+    add_header(what)
+    finalist = (
+        "m predictions, or those of the confirmation rows; may be repeated: all are one batch"
+    )
+    add_option(what, "finalist", action="append", help=finalist)
     what.add_argument("--release", choices=("interval", "pass"), help="how much is told (interval)")
-    what.add_argument("--at-least", type=float, help="what passes, with --release pass")
-    what.add_argument("--at-most", type=float, help="what passes, with --release pass")
-    what.add_argument("--close-out", action="store_true", help="end the search, and tell the rest")
+    add_options(
+        what,
+        at_least="what passes, with --release pass",
+        at_most="what passes, with --release pass",
+        close_out="end the search, and tell the rest",
+    )
     rules = parser.add_argument_group("the search, where FILE is made; FILE has them afterwards")
-    add_option(rules, "delta", required=False)
-    rules.add_argument("--confirm-share", type=float, metavar="P", help="kept for the end (.5)")
+    add_options(rules, "delta", confirm_share="kept for the end (.5)")
     rules.add_argument("--n-batches", type=_batches, metavar="N", help='1, or more, or "any"')
-    rules.add_argument("--seed", type=integer, help="of the split (default: drawn, and kept)")
-    rules.add_argument("--rows", metavar="FILE", help="or: 1 for a row that is kept, else 0")
-    rules.add_argument(
-        "--stratify", action="store_const", const=True, help="as many of every class in each part"
+    add_options(
+        rules,
+        seed="of the split (default: drawn, and kept)",
+        rows="or: 1 for a row that is kept, else 0",
     )
+    once = {"action": "store_const", "const": True}
+    add_option(rules, "stratify", help="as many of every class in each part", **once)
+    add_option(rules, "pairs", help="compare the finalists of a batch", **once)
     rules.add_argument(
-        "--pairs", action="store_const", const=True, help="compare the finalists of a batch"
-    )
-    rules.add_argument(
-        "--limits", choices=("proved", "bootstrap"),
+        "--limits",
+        choices=("proved", "bootstrap"),
         help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
-    )  # fmt: skip
-    for name in OF_PREDICTIONS:
-        add_option(rules, name)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--search-rows", metavar="FILE.npy", help="write which rows the search may use: booleans"
     )
-    output.add_argument("--json", action="store_true", help="print it as JSON")
-    output.add_argument("--plot", metavar="FILE.png", help="draw the finalists")
+    add_options(rules, *OF_PREDICTIONS)
+    add_options(
+        parser.add_argument_group("output"),
+        search_rows="write which rows the search may use: booleans",
+        json="print it as JSON",
+        plot="draw the finalists",
+    )
 
 
 def _batches(text: str) -> int | str:
@@ -122,9 +126,8 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     if parameters.get("n_batches") == _ANY:
         parameters["n_batches"] = None
     if args.labels is None:
-        for name in ("finalist", "search_rows", "rows", *_NEW):
-            if getattr(args, name) is not None:
-                raise ValueError(f"--labels must be given with {flag_of(name)}")
+        others = ("finalist", "search_rows", "rows", *_NEW)
+        check_absent(args, others, "--labels must be given with {}")
         if not os.path.exists(args.database):
             raise ValueError("--labels and --delta must be given to make FILE")
         return ConfirmedSearch.open(args.database), {}

@@ -11,7 +11,7 @@ from typing import Any
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.bound import complexity_part
-from radabound_fast.cli.options import add_option, given
+from radabound_fast.cli.options import add_option, add_options, given
 from radabound_fast.edge import EdgeState, margins_header
 from radabound_fast.guards.by_bound import guard_by_bound
 
@@ -41,9 +41,9 @@ def _add_new_state(parts: Any) -> None:
     parser.add_argument("path", metavar="STATE", help="the file to make; it must not exist")
     add_option(parser, "n_samples", required=True)
     add_option(parser, "epsilon", required=True)
-    add_option(parser, "bound", help=f"{', '.join(BOUNDS)} (default: bernstein)")
-    for name in ("delta", "n_vectors", "max_queries", "seed"):
-        add_option(parser, name)
+    add_options(parser, bound=f"{', '.join(BOUNDS)} (default: bernstein)")
+    add_option(parser, "delta", required=True)
+    add_options(parser, "n_vectors", "max_queries", "seed")
 
 
 def _new_state(args: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def _add_show(parts: Any) -> None:
     )
     parser.set_defaults(run=_show)
     parser.add_argument("path", metavar="STATE", help="a state file, or both pages of flash")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    add_options(parser, "json")
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -145,9 +145,8 @@ def _add_intervals(parts: Any) -> None:
         "the truth is, of all models of a declared space at once (DeclaredSearch).",
     )
     parser.set_defaults(run=_intervals)
-    for name in ("n_samples", "space_size"):
+    for name in ("n_samples", "space_size", "delta"):
         add_option(parser, name, required=True)
-    add_option(parser, "delta")
 
 
 def _intervals(args: argparse.Namespace) -> int:

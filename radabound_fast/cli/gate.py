@@ -18,8 +18,9 @@ from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     OK,
     add_conditions,
-    add_labels,
+    add_header,
     add_option,
+    add_options,
     check_absent,
     flag_of,
     given,
@@ -57,37 +58,42 @@ def add_gate(commands: Any) -> None:
     parser.set_defaults(run=_gate)
     parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
     what = parser.add_argument_group("the candidate")
-    add_labels(what, "the m labels, needed for each candidate")
-    what.add_argument("--candidate", metavar="FILE", help="its m predictions")
-    what.add_argument(
-        "--results", metavar="FILE", help="or its results, a case a line: .jsonl or .csv"
+    add_options(what, labels="the m labels, needed for each candidate")
+    add_header(what)
+    add_options(
+        what,
+        candidate="its m predictions",
+        results="or its results, a case a line: .jsonl or .csv",
     )
-    what.add_argument("--id", default="id", metavar="FIELD", help="of a case (default: id)")
-    what.add_argument(
-        "--score", default="score", metavar="FIELD",
-        help="in [0, 1], 1 is best, or true or false (default: score)",
-    )  # fmt: skip
+    add_option(what, "id", default="id", help="of a case (default: id)")
+    score = "in [0, 1], 1 is best, or true or false (default: score)"
+    add_option(what, "score", default="score", help=score)
     rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
-    add_option(rules, "delta", required=False, help="probability that any pass is wrong (.05)")
+    add_options(rules, delta="probability that any pass is wrong (.05)")
     add_conditions(rules)
-    rules.add_argument(
-        "--slice", action="append", metavar="NAME=FILE",
-        help="rows, 1 a row of the slice and 0 another, on which no candidate may be worse",
-    )  # fmt: skip
-    rules.add_argument("--slice-margin", type=float, help="by how much it may (0)")
-    rules.add_argument("--no-promote", action="store_true", help="passes leave production as it is")
-    for name in OF_PREDICTIONS:
-        changes = {"help": "m predictions, or results, of the model in production"}
-        add_option(rules, name, **(changes if name == "baseline" else {}))
-    other = parser.add_argument_group("instead of a candidate")
-    other.add_argument("--revoke", action="store_true", help="take the last pass back")
-    other.add_argument(
-        "--close-out", action="store_true", help="end the gate, and tell all values and intervals"
+    slices = "rows, 1 a row of the slice and 0 another, on which no candidate may be worse"
+    add_option(rules, "slice", action="append", help=slices)
+    add_options(
+        rules,
+        slice_margin="by how much it may (0)",
+        no_promote="passes leave production as it is",
     )
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print it as JSON")
-    output.add_argument("--junit", metavar="FILE.xml", help="write the verdict as a test result")
-    output.add_argument("--summary", metavar="FILE.md", help="append the verdict as Markdown")
+    add_options(
+        rules,
+        *OF_PREDICTIONS[:-1],
+        baseline="m predictions, or results, of the model in production",
+    )
+    add_options(
+        parser.add_argument_group("instead of a candidate"),
+        revoke="take the last pass back",
+        close_out="end the gate, and tell all values and intervals",
+    )
+    add_options(
+        parser.add_argument_group("output"),
+        "json",
+        junit="write the verdict as a test result",
+        summary="append the verdict as Markdown",
+    )
 
 
 def _gate(args: argparse.Namespace) -> int:
@@ -129,9 +135,7 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
     if args.labels is None:
         if is_new or args.candidate or args.close_out:
             raise ValueError("--labels must be given" + " to make FILE" * is_new)
-        for name in ("slice", *OF_PREDICTIONS):
-            if getattr(args, name) is not None:
-                raise ValueError(f"--labels must be given with {flag_of(name)}")
+        check_absent(args, ("slice", *OF_PREDICTIONS), "--labels must be given with {}")
         return Gate.open(args.database, **options), None
     labels = labels_of(args)
     slices = named_once("--slice", map(_slice, args.slice or ()))
@@ -147,8 +151,8 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
 def _open_on_results(
     args: argparse.Namespace, known: Gate | None, options: dict[str, Any]
 ) -> tuple[Gate, NDArray[Any] | None]:
-    others = (one for one in OF_PREDICTIONS if one != "baseline")
-    check_absent(args, ("labels", "candidate", "slice", *others), "must be left out with results")
+    others = ("labels", "candidate", "slice", *OF_PREDICTIONS[:-1])
+    check_absent(args, others, "{} must be left out with results")
     read = {
         name: read_results(getattr(args, name), args.id, args.score)
         for name in ("baseline", "results")

@@ -1,12 +1,13 @@
-"""Options that several subcommands have, declared once."""
+"""Options that several subcommands have, declared once, and what they name read and checked."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_count
 from radabound_fast._extras import needs
-from radabound_fast.bounds import BOUNDS
 from radabound_fast.cli.spaces import read_space
-from radabound_fast.files.formats import split_key
-from radabound_fast.files.output import check_target
+from radabound_fast.files.output import check_target, write_figure
+from radabound_fast.files.place import split_key
 from radabound_fast.files.reading import open_labels, open_losses, read_values
 from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS, choice_of
@@ -36,6 +36,7 @@ READ = (
 )  # fmt: skip
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
+_MOST_DIGITS = 400
 
 
 def integer(text: str) -> int:
@@ -50,69 +51,98 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r:.50}")
 
 
-_MOST_DIGITS = 400
-
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "n_samples": {"type": integer, "metavar": "M", "help": "the holdout"},
-    "epsilon": {"type": float, "help": "the error tolerated"},
-    "delta": {"type": float, "required": True, "help": "probability of failure"},
-    "n_vectors": {"type": integer, "metavar": "L", "help": "sign vectors (default: 32)"},
-    "bound": {"metavar": "NAME", "help": ", ".join(BOUNDS)},
-    "estimator": {"metavar": "NAME", "help": "plain or half-range"},
-    "max_queries": {
-        "type": integer,
-        "metavar": "K",
-        "help": "of a sequence in a fixed order: how many share delta alike",
+# options with a value, by its type, and what stands for the value in the help; the rest are flags
+_VALUES: dict[Callable[[str], Any], dict[str, str | tuple[str, ...] | None]] = {
+    integer: {
+        "n_samples": "M", "n_vectors": "L", "max_queries": "K", "space_size": "N", "seed": None,
+        "finalists": "N", "threads": "N", "n_finalists": "S", "port": None, "max_body": "N",
+        "repeats": "R", "jobs": "J", "figure": "N",
     },
-    "space_size": {"type": integer, "metavar": "N", "help": "configurations in a declared space"},
-    "space": {
-        "metavar": "FILE.json",
-        "help": "a declared space: names with lists, or with intervals {from, to, step}",
+    int: {"n_candidates": "H", "n_passes": "B"},
+    float: {
+        "epsilon": None, "delta": None, "clip": "P", "y_range": ("LOW", "HIGH"), "margin": None,
+        "total_margin": None, "slice_margin": None, "at_least": None, "at_most": None,
+        "confirm_share": "P", "error_rate": "P", "width": None, "disagreement": "P",
+        "tolerance": "GAIN", "step": None, "round": "STEP",
     },
-    "metric": {"metavar": "NAME", "help": f"of predictions: {', '.join(METRICS)} (default: error)"},
-    "pos_label": {"metavar": "LABEL", "help": "the positive class"},
-    "clip": {"type": float, "metavar": "P", "help": "least probability of a log loss"},
-    "y_range": {
-        "type": float,
-        "nargs": 2,
-        "metavar": ("LOW", "HIGH"),
-        "help": "of labels that are numbers",
+    str: {
+        "labels": "FILE", "predictions": "FILE", "losses": "FILE", "space": "FILE.json",
+        "keys": "FILE", "costs": "FILE", "baseline": "FILE", "rows": "FILE", "tokens": "FILE",
+        "candidate": "FILE", "results": "FILE", "finalist": "[NAME=]FILE", "slice": "NAME=FILE",
+        "output": "FILE", "plot": "FILE.png", "state": "FILE.db", "search_rows": "FILE.npy",
+        "junit": "FILE.xml", "summary": "FILE.md", "bound": "NAME", "estimator": "NAME",
+        "metric": "NAME", "pos_label": "LABEL", "id": "FIELD", "score": "FIELD", "host": None,
     },
-    "costs": {
-        "metavar": "FILE",
-        "help": "of mean_cost: a row a true class, a column a predicted one",
-    },
-    "baseline": {
-        "metavar": "FILE",
-        "help": "m predictions of a model fixed beforehand: each model's gain over it is told too",
-    },
-    "seed": {"type": integer, "help": "of the signs, for reproduction (default: drawn)"},
+}  # fmt: skip
+# help that several subcommands share
+_HELP = {
+    "n_samples": "the holdout",
+    "epsilon": "the error tolerated",
+    "delta": "probability of failure",
+    "n_vectors": "sign vectors (default: 32)",
+    "estimator": "plain or half-range",
+    "max_queries": "of a sequence in a fixed order: how many share delta alike",
+    "space_size": "configurations in a declared space",
+    "space": "a declared space: names with lists, or with intervals {from, to, step}",
+    "metric": f"of predictions: {', '.join(METRICS)} (default: error)",
+    "pos_label": "the positive class",
+    "clip": "least probability of a log loss",
+    "y_range": "of labels that are numbers",
+    "costs": "of mean_cost: a row a true class, a column a predicted one",
+    "baseline": "m predictions of a model fixed beforehand: each model's gain over it is told too",
+    "seed": "of the signs, for reproduction (default: drawn)",
+    "margin": "gain over production that a pass exceeds (0)",
+    "total_margin": "the same over the first baseline",
+    "at_least": "what the metric must reach",
+    "at_most": "what the metric must not exceed",
+    "n_candidates": "at most so many candidates",
+    "json": "print it as JSON",
 }
 
 
-def add_option(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, name: str, **changes: Any
-) -> None:
-    """Add the option of this name, of which ``changes`` are the subcommand's own.
+Options = argparse.ArgumentParser | argparse._ArgumentGroup
 
-    What is not given is None, and the library's default is taken.
+
+def _kind_of(name: str) -> dict[str, Any]:
+    for convert, metavars in _VALUES.items():
+        if name in metavars:
+            metavar = metavars[name]
+            several = {"nargs": len(metavar)} if isinstance(metavar, tuple) else {}
+            return {"type": convert, "metavar": metavar} | several
+    return {"action": "store_true"}
+
+
+def add_option(parser: Options, name: str, **settings: Any) -> None:
+    """Add the option of this name, of which `settings` are the subcommand's own.
+
+    One that is not set is None, a flag False, and the library's default is taken.
     """
-    parser.add_argument(f"--{name.replace('_', '-')}", **(_OPTIONS[name] | changes))
+    parser.add_argument(flag_of(name), **({"help": _HELP.get(name)} | _kind_of(name) | settings))
 
 
-def add_conditions(parser: argparse._ArgumentGroup) -> None:
+def add_options(parser: Options, *names: str, **helps: str) -> None:
+    """Add options with their common help, then options with help of the subcommand's own."""
+    for name in names:
+        add_option(parser, name)
+    for name, text in helps.items():
+        add_option(parser, name, help=text)
+
+
+def add_header(parser: Options) -> None:
+    """Add the option `--header`, which `labels_of` reads beside `--labels`."""
+    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+
+
+def add_conditions(parser: Options) -> None:
     """Add the conditions of a `Gate`."""
-    for name, text in (
-        ("margin", "gain over production that a pass exceeds (0)"),
-        ("total_margin", "the same over the first baseline"),
-        ("at_least", "what the metric must reach"),
-        ("at_most", "what the metric must not exceed"),
-    ):
-        parser.add_argument(flag_of(name), type=float, help=text)
-    parser.add_argument("--n-candidates", type=int, metavar="H", help="at most so many candidates")
+    add_options(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
     parser.add_argument(
         "--release", choices=("pass", "three"), help="three: better, worse, neither"
     )
+
+
+def flag_of(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -121,9 +151,9 @@ def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:
-    """ValueError by this rule for the first of these options that the user set."""
+    """ValueError by this rule, where {} stands for the flag, for the first option that is set."""
     for name in given(args, *names):
-        raise ValueError(f"{flag_of(name)} {rule}")
+        raise ValueError(rule.format(flag_of(name)))
 
 
 def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,6 +180,11 @@ def takes_classes(metric: str | None) -> bool:
     return METRICS[check_choice(METRICS, metric=metric or "error")].takes == "classes"
 
 
+def labels_of(args: argparse.Namespace) -> NDArray[Any]:
+    """Read the labels of the options `--labels` and `--header`."""
+    return open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+
+
 def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | Labels, Any]:
     """The labels with the metric of the options, and the predictions of the baseline, if any.
 
@@ -174,25 +209,6 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
         raise ValueError(str(error)) from error
 
 
-def add_labels(parser: argparse._ArgumentGroup, help: str) -> None:
-    """Add the options `--labels` and `--header`, which `labels_of` reads."""
-    parser.add_argument("--labels", metavar="FILE", help=help)
-    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
-
-
-def read_rows(path: str, what: str) -> NDArray[np.bool_]:
-    """The rows that a file says 1 of, and 0 of the others."""
-    rows = read_values(path)
-    if not np.isin(rows, (0, 1)).all():
-        raise ValueError(f"{path} must hold 1 for a row {what} and 0 for another")
-    return rows.astype(np.bool_)
-
-
-def labels_of(args: argparse.Namespace) -> NDArray[Any]:
-    """Read the labels of the options `--labels` and `--header`."""
-    return open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
-
-
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:
     if labels.dtype.kind not in "biuf":
         return text
@@ -204,8 +220,12 @@ def _as_label(text: str, labels: NDArray[Any]) -> float | str:
         raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
 
 
-def flag_of(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
+def read_rows(path: str, what: str) -> NDArray[np.bool_]:
+    """The rows that a file says 1 of, and 0 of the others."""
+    rows = read_values(path)
+    if not np.isin(rows, (0, 1)).all():
+        raise ValueError(f"{path} must hold 1 for a row {what} and 0 for another")
+    return rows.astype(np.bool_)
 
 
 def check_outputs(args: argparse.Namespace) -> None:
@@ -219,7 +239,7 @@ def check_outputs(args: argparse.Namespace) -> None:
                 raise ValueError(
                     f"{flag_of(name)} must be a file of its own, got {path}, which {what}"
                 )
-            if os.path.isdir(other) and _is_within(path, other):
+            if os.path.isdir(other) and Path(path).resolve().is_relative_to(Path(other).resolve()):
                 raise ValueError(
                     f"{flag_of(name)} must be outside the folder {other}, which is read, got {path}"
                 )
@@ -237,6 +257,9 @@ def _is_same_file(path: str, other: str) -> bool:
     return os.path.realpath(path) == os.path.realpath(other)
 
 
-def _is_within(path: str, folder: str) -> bool:
-    within = os.path.realpath(folder)
-    return os.path.commonpath([os.path.realpath(path), within]) == within
+def show(args: argparse.Namespace, result: Any) -> int:
+    """Print a plan or a report, as text or as JSON, and draw it where `--plot` is set."""
+    print(result.to_json() if args.json else result)
+    if args.plot:
+        write_figure(args.plot, result.plot())
+    return OK

@@ -7,17 +7,15 @@ from typing import Any
 
 from radabound_fast.cli.options import (
     EPSILON_OR_SPACE,
-    OK,
-    add_option,
+    add_options,
     check_absent,
     check_outputs,
     declared_space,
     flag_of,
     given,
-    integer,
+    show,
 )
-from radabound_fast.files.output import write_figure
-from radabound_fast.planning import GatePlan, Plan, SearchPlan, plan
+from radabound_fast.planning import GatePlan, SearchPlan, plan
 
 _OF_GATE = ("disagreement", "margin", "n_candidates", "n_passes", "tolerance")
 
@@ -33,41 +31,37 @@ def add_plan(commands: Any) -> None:
         "release gate: the gain that a candidate needs, or the labels that a gain needs.",
     )
     parser.set_defaults(run=_plan)
-    add_option(parser, "n_samples")
-    add_option(
-        parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
+    add_options(
+        parser,
+        "n_samples",
+        epsilon="the error tolerated; for a declared space alone it may be left out",
     )
-    add_option(parser, "delta", required=False)
-    for name in ("n_vectors", "space_size", "space", "max_queries"):
-        add_option(parser, name)
-    parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
-    search = parser.add_argument_group("of a search that ends with finalists")
-    search.add_argument(
-        "--n-finalists", type=integer, metavar="S", help="compare ways to trust so many models"
+    add_options(parser, "delta", "n_vectors", "space_size", "space", "max_queries")
+    add_options(parser, error_rate="of a query (default: 0.25)")
+    add_options(
+        parser.add_argument_group("of a search that ends with finalists"),
+        n_finalists="compare ways to trust so many models",
+        width="without --n-samples: how wide their intervals may be",
     )
-    search.add_argument(
-        "--width", type=float, help="without --n-samples: how wide their intervals may be"
+    add_options(
+        parser.add_argument_group("of a release gate"),
+        gate="what gain a candidate needs",
+        disagreement="share of rows that differ",
+        margin="gain that a pass exceeds (0)",
+        n_candidates="how many are declared",
+        n_passes="passes before (0, 1, 2, 4, 8)",
+        tolerance="without --n-samples: the gain to pass",
     )
-    gate = parser.add_argument_group("of a release gate")
-    gate.add_argument("--gate", action="store_true", help="what gain a candidate needs")
-    gate.add_argument("--disagreement", type=float, metavar="P", help="share of rows that differ")
-    gate.add_argument("--margin", type=float, help="gain that a pass exceeds (0)")
-    gate.add_argument("--n-candidates", type=int, metavar="H", help="how many are declared")
-    gate.add_argument("--n-passes", type=int, metavar="B", help="passes before (0, 1, 2, 4, 8)")
-    gate.add_argument(
-        "--tolerance", type=float, metavar="GAIN", help="without --n-samples: the gain to pass"
-    )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
+    add_options(parser, "json", plot="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
     check_outputs(args)
     if args.gate:
-        return _told(args, _gate_plan(args))
-    check_absent(args, _OF_GATE, "must be given with --gate")
+        return show(args, _gate_plan(args))
+    check_absent(args, _OF_GATE, "{} must be given with --gate")
     if args.n_finalists is not None:
-        return _told(args, _search_plan(args))
+        return show(args, _search_plan(args))
     if args.width is not None:
         raise ValueError("--width must be given with --n-finalists")
     for name in ("n_samples", "delta"):
@@ -80,36 +74,28 @@ def _plan(args: argparse.Namespace) -> int:
     if args.epsilon is None:
         if space is None:
             raise ValueError(EPSILON_OR_SPACE)
-        rule = "is for a guard, which halts: give --epsilon too"
+        rule = "{} is for a guard, which halts: give --epsilon too"
         check_absent(args, ("n_vectors", "max_queries"), rule)
-    return _told(args, plan(args.n_samples, args.epsilon, args.delta, **options))
+    return show(args, plan(args.n_samples, args.epsilon, args.delta, **options))
 
 
 def _search_plan(args: argparse.Namespace) -> SearchPlan:
     of_guard = ("epsilon", "n_vectors", "max_queries")
-    check_absent(args, of_guard, "must be left out with --n-finalists")
+    check_absent(args, of_guard, "{} must be left out with --n-finalists")
     if args.delta is None:
         raise ValueError("--delta must be given")
     if (args.n_samples is None) == (args.width is None):
         raise ValueError("one of --n-samples and --width must be given with --n-finalists")
-    options: dict[str, float] = given(args, "error_rate", "width")
+    options = given(args, "delta", "error_rate", "width")
     space, n_finalists = declared_space(args), int(args.n_finalists)
-    size = None if space is None else space.size
-    return plan(
-        args.n_samples, delta=args.delta, n_finalists=n_finalists, space_size=size, **options
-    )
+    if space is not None:
+        options["space_size"] = space.size
+    return plan(args.n_samples, n_finalists=n_finalists, **options)
 
 
 def _gate_plan(args: argparse.Namespace) -> GatePlan:
     of_guard = ("epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate")
-    check_absent(args, (*of_guard, "n_finalists", "width"), "must be left out with --gate")
+    check_absent(args, (*of_guard, "n_finalists", "width"), "{} must be left out with --gate")
     if args.disagreement is None:
         raise ValueError("--disagreement must be given with --gate")
     return plan(args.n_samples, gate=True, **given(args, "delta", *_OF_GATE))
-
-
-def _told(args: argparse.Namespace, planned: Plan | SearchPlan | GatePlan) -> int:
-    print(planned.to_json() if args.json else planned)
-    if args.plot:
-        write_figure(args.plot, planned.plot())
-    return OK

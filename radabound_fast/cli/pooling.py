@@ -2,51 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from radabound_fast.cli.replay import rows_of
-from radabound_fast.files.answers import Write
-from radabound_fast.files.reading import FileRows
-from radabound_fast.holdout import Losses
+from radabound_fast.cli.auditing import Audit, Columns, Files
+from radabound_fast.cli.options import given
+from radabound_fast.cli.spaces import read_keys
+from radabound_fast.files.answers import answers_file
 from radabound_fast.pool.model_pool import ModelPool
-from radabound_fast.pool.report import PoolReport
 
 _AT_ONCE = 2**16  # models that are written at a time
 
 
-def add_file(
-    pool: ModelPool, rows: FileRows, names: Sequence[str] | None, *, packed: bool, n_threads: int
-) -> None:
-    """Add all rows of a file, which is read again where a step needs it.
+class PoolAudit(Audit):
+    """A pool of all the rows, whose file is read again where a step needs it."""
 
-    ValueError where a row is no predictions or losses; the message says which, in which file.
-    """
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
+        what, baseline = files.judged()
+        options = given(self.args, "delta", "n_vectors", "seed")
+        self.pool = ModelPool(what, baseline=baseline, **options)
+        n_rows = files.rows.shape[0]
+        self.keys = None if self.args.keys is None else read_keys(self.args.keys, n_rows)
 
-    def read() -> Iterator[Any]:
-        are_losses = isinstance(pool.judged, Losses)
-        for block in rows:
-            yield rows_of(block, pool.n_samples, are_losses) if packed else block
+    def ask(self, rows: Any) -> Iterable[Columns]:
+        return ()  # but about all rows at once
 
-    try:
-        pool.add(read, names, n_threads=n_threads)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{rows.name}: {error}") from error
+    def replay(self) -> None:
+        """Add all rows, and write all models.
 
+        ValueError where a row is no predictions or losses, with the file and the row.
+        """
+        files, names = self.files, self.files.names
+        n_rows = files.rows.shape[0]
+        if self.keys is not None:
+            names = self.keys
+        elif names is None or len(set(names)) < len(names):
+            names = [f"query {number:,}" for number in range(1, n_rows + 1)]
+        try:
+            # again and again, where a step needs it
+            self.pool.add(lambda: map(files.ready, files.rows), names, n_threads=files.n_threads)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{files.rows.name}: {error}") from error
+        self.report = self.pool.report()
+        if self.args.output:
+            columns = {} if self.keys is None else {"key": self.keys}
+            columns |= {"query": np.arange(1, n_rows + 1)} | self.report.columns()
+            with answers_file(self.args.output, list(columns), keep=False) as write:
+                for start in range(0, n_rows, _AT_ONCE):
+                    part = slice(start, start + _AT_ONCE)
+                    write({name: column[part] for name, column in columns.items()})
 
-def columns_of(report: PoolReport, keys: Sequence[str] | None) -> dict[str, Any]:
-    """What a file of the answers has: a column a name, in the order of the file of models."""
-    numbers = np.arange(1, report.n_models + 1)
-    named: dict[str, Any] = {} if keys is None else {"key": keys}
-    return named | {"query": numbers} | report.columns()
+    def head(self) -> str:
+        return self.files.signs_of(self.pool, self.args.seed is None)
 
-
-def write_columns(write: Write, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
-    """Write all models, block by block."""
-    n_models = len(columns["query"])
-    for start in range(0, n_models, _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        write({name: column[part] for name, column in columns.items()})
+    def record(self) -> dict[str, Any]:
+        signs = {"seed": self.pool.seed, "n_vectors": self.pool.n_vectors}
+        return signs | {"pool": self.report.as_json()}

@@ -19,11 +19,12 @@ from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     add_conditions,
+    add_header,
     add_option,
+    add_options,
     check_absent,
     declared_space,
     given,
-    integer,
     judged,
     labels_of,
 )
@@ -75,61 +76,41 @@ def add_serve(commands: Any) -> None:
     )
     parser.set_defaults(run=_serve, output=None)
     parser.add_argument("database", metavar="FILE", help="of the guard")
-    parser.add_argument("--labels", required=True, metavar="FILE", help="the m labels")
-    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    add_option(parser, "labels", required=True, help="the m labels")
+    add_header(parser)
+    tokens = "a line `name token [limits]` each; it may change meanwhile"
+    add_option(parser, "tokens", required=True, help=tokens)
+    host = "address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)"
+    add_option(parser, "host", default="127.0.0.1", help=host)
+    add_option(parser, "port", default=8000, help="0: a free one (default: 8000)")
+    add_options(parser, max_body="octets (default: 16,777,216)")
     parser.add_argument(
-        "--tokens",
-        required=True,
-        metavar="FILE",
-        help="a line `name token [limits]` each; it may change meanwhile",
-    )
-    parser.add_argument(
-        "--host", default="127.0.0.1",
-        help="address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)",
-    )  # fmt: skip
-    parser.add_argument("--port", type=integer, default=8000, help="0: a free one (default: 8000)")
-    parser.add_argument(
-        "--max-body", type=integer, metavar="N", help="octets (default: 16,777,216)"
-    )
-    parser.add_argument(
-        "--durability", choices=("power", "process"), default="power",
+        "--durability",
+        choices=("power", "process"),
+        default="power",
         help="what answers survive (default: power)",
-    )  # fmt: skip
+    )
     guard = parser.add_argument_group("the guard, where FILE is made")
     guard.add_argument("--guard", choices=GUARDS, help="needed where FILE is made")
-    for name, of in (
-        ("epsilon", "the error tolerated; not of declared-search and ladder"),
-        ("delta", "probability of failure"),
-        ("bound", f"of radabound: {', '.join(PAPER_BOUNDS)} (default: bernstein)"),
-        ("n_vectors", "sign vectors of radabound and fixed-sequence (default: 32)"),
-        ("max_queries", "of ladder and fixed-sequence"),
-        ("space_size", "of declared-search: keys are whole numbers below it"),
-        ("space", "of declared-search: names with lists, or with intervals {from, to, step}"),
-    ):
-        add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))
-    guard.add_argument(
-        "--allow-reruns", action="store_true", default=None, help="of declared-search"
+    add_options(
+        guard,
+        epsilon="the error tolerated; not of declared-search and ladder",
+        delta="probability of failure",
+        bound=f"of radabound: {', '.join(PAPER_BOUNDS)} (default: bernstein)",
+        n_vectors="sign vectors of radabound and fixed-sequence (default: 32)",
+        max_queries="of ladder and fixed-sequence",
+        space_size="of declared-search: keys are whole numbers below it",
+        space="of declared-search: names with lists, or with intervals {from, to, step}",
     )
-    guard.add_argument("--step", type=float, help="of ladder")
-    guard.add_argument(
-        "--round",
-        type=float,
-        metavar="STEP",
-        help="of radabound, fixed-sequence and declared-search: answer in multiples of STEP, with "
+    add_option(guard, "allow_reruns", default=None, help="of declared-search")
+    add_options(
+        guard,
+        step="of ladder",
+        round="of radabound, fixed-sequence and declared-search: answer in multiples of STEP, with "
         "intervals that are widened by what that hides",
+        confirm_share="of confirmed-search: the share of the rows that is kept for the end",
     )
-    guard.add_argument(
-        "--confirm-share",
-        type=float,
-        metavar="P",
-        help="of confirmed-search: the share of the rows that is kept for the end",
-    )
-    parser.add_argument(
-        "--finalists",
-        type=integer,
-        metavar="N",
-        help="of confirmed-search: how many a team may name (default: 1)",
-    )
+    add_options(parser, finalists="of confirmed-search: how many a team may name (default: 1)")
     guard.add_argument(
         "--gate", dest="guard", action="store_const", const="gate", help="short for --guard gate"
     )
@@ -137,8 +118,7 @@ def add_serve(commands: Any) -> None:
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
     )
-    for name in OF_PREDICTIONS:
-        add_option(metric, name)
+    add_options(metric, *OF_PREDICTIONS)
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -214,7 +194,7 @@ def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
     takes = set(inspect.signature(kind.open).parameters)
     if kind is not Gate:
         takes -= {"release"}  # whose verdicts it is the choice of
-    left_out = f"must be left out with {_name_of(kind)}"
+    left_out = f"{{}} must be left out with {_name_of(kind)}"
     others = (*_OPTIONS, "space", "space_size", "baseline")
     check_absent(args, (one for one in others if one.removesuffix("_size") not in takes), left_out)
     if kind is not ConfirmedSearch:

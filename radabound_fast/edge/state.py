@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,30 +31,24 @@ LONGEST_TABLE = 2**20
 _MASK = 2**64 - 1
 _MOST_BASE = 2**63 - 1
 
-# all that follows format and checksum, up to the extremes
-_BODY = struct.Struct(f"<dd16sQ Q {N_PIECES * 'q3iI'} {N_STAGES}I 2I 6I")
-_HEAD = struct.Struct("<8sQ")
-_N_VECTORS_AT = _HEAD.size + _BODY.size - 24
-_CONSTANT_END = _N_VECTORS_AT + 8  # half_range, and then what rows change
-
-
-class FreeCounts(NamedTuple):
-    """Counts of errors whose row needs no signs: below a number, or as near n_samples.
-
-    Attributes
-    ----------
-    below : tuple of int, length 32
-        The number for the k-th row, by the dyadic weights: at place log2 k, rounded down.
-    n_flat, below_flat : int
-        Among the first n_flat rows, the larger of that one and this.
-    """
-
-    below: tuple[int, ...]
-    n_flat: int
-    below_flat: int
-
-
-NONE_FREE = FreeCounts((0,) * N_STAGES, 0, 0)
+# what rows do not change, and what they do, up to the extremes
+_PIECE = np.dtype([("base", "<i8"), ("slopes", "<i4", 3), ("first", "<u4")])
+_SLOT = np.dtype(
+    [
+        *(("format", "S8"), ("checksum", "<u8")),
+        *(("epsilon", "<f8"), ("delta", "<f8"), ("bound", "S16")),
+        *(("max_queries", "<u8"), ("seed", "<u8"), ("pieces", _PIECE, N_PIECES)),
+        *(("free", "<u4", N_STAGES), ("n_flat", "<u4"), ("free_flat", "<u4")),
+        *(("n_vectors", "<u4"), ("n_samples", "<u4"), ("half_range", "<u4")),
+        *(("n_answered", "<u4"), ("halted", "<u4"), ("largest", "<u4")),
+    ]
+)
+_BODY_AT = 16  # after format and checksum
+# fields that a slot has as they are
+_NUMBERS = (
+    *("epsilon", "delta", "seed", "n_flat", "free_flat", "n_vectors", "n_samples"),
+    *("half_range", "n_answered", "halted", "largest"),
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,11 @@ class EdgeState:
         Which estimate the bound goes with.
     pieces : tuple of Piece
         The budget as a function of the largest count of a row.
-    free : `FreeCounts`
-        What is answered whatever the complexity.
+    free : tuple of int, length 32
+        Counts below a number, or as near n_samples, need no signs: the number for the k-th row, by
+        the dyadic weights, at place log2 k, rounded down.
+    n_flat, free_flat : int
+        Among the first n_flat rows, the larger of that number and this.
     n_answered : int
         Answers given.
     halted : bool
@@ -103,7 +100,9 @@ class EdgeState:
     seed: int = field(repr=False)
     half_range: bool
     pieces: tuple[Piece, ...] = field(repr=False)
-    free: FreeCounts = field(repr=False)
+    free: tuple[int, ...] = field(repr=False)
+    n_flat: int = field(repr=False)
+    free_flat: int = field(repr=False)
     maxima: tuple[int, ...] = field(repr=False)
     minima: tuple[int, ...] = field(repr=False)
     n_answered: int = 0
@@ -141,25 +140,11 @@ class EdgeState:
             As of `RadaBound`; more samples than a small machine counts; a budget that does not
             fit the state: of "fixed-sequence" where it falls for too long, of any bound where m
             and l together are too large.
-
-        Notes
-        -----
-        The paper's bounds have one budget.  That of "fixed-sequence" falls with the largest
-        mean; here it is a few cubics whose integer parts are the budget of `RadaBound` at every
-        count.
         """
         # which checks the arguments, and draws the seed
-        more = {} if max_queries is None else {"max_queries": max_queries}
-        guard = guard_by_bound(
-            bound,
-            n_samples,
-            epsilon=epsilon,
-            delta=delta,
-            n_vectors=n_vectors,
-            seed=seed,
-            signs="generated",
-            **more,
-        )
+        options: dict[str, Any] = {"n_vectors": n_vectors, "seed": seed, "signs": "generated"}
+        options |= {} if max_queries is None else {"max_queries": max_queries}
+        guard = guard_by_bound(bound, n_samples, epsilon=epsilon, delta=delta, **options)
         m, n_vectors = guard.n_samples, guard.n_vectors
         if m > MOST_SAMPLES:
             raise ValueError(f"n_samples must be below 2**31 on a small machine, got {m}")
@@ -187,7 +172,7 @@ class EdgeState:
             seed=guard.seed,
             half_range=guard.estimator == "half-range",
             pieces=pieces,
-            free=_free(rule),
+            **_free(rule),
             maxima=(0,) * n_vectors,
             minima=(0,) * n_vectors,
         )
@@ -205,8 +190,8 @@ class EdgeState:
     @property
     def free_below(self) -> int:
         """Counts below it, and as near n_samples, are answered next whatever the complexity."""
-        below = self.free.below[(self.n_answered + 1).bit_length() - 1]
-        return max(below, self.free.below_flat) if self.n_answered < self.free.n_flat else below
+        below = self.free[(self.n_answered + 1).bit_length() - 1]
+        return max(below, self.free_flat) if self.n_answered < self.n_flat else below
 
     @property
     def complexity(self) -> int:
@@ -221,42 +206,29 @@ class EdgeState:
         return self.n_answered + self.halted
 
     @property
-    def _constant(self) -> bytes:
+    def _constant(self) -> Self:
         """What no row changes."""
-        return self.to_bytes()[_HEAD.size : _CONSTANT_END]
+        return replace(self, n_answered=0, halted=False, largest=0, maxima=(), minima=())
 
     @property
     def guarantee(self) -> str:
         """What `RadaBound` says of this configuration."""
-        rule = HaltingRule(
-            self.n_samples,
-            self.n_vectors,
-            self.epsilon,
-            self.delta,
-            self.bound,
-            None,
-            None,
-            self.max_queries,
-        )
-        return rule.guarantee
+        numbers = self.n_samples, self.n_vectors, self.epsilon, self.delta
+        return HaltingRule(*numbers, self.bound, None, None, self.max_queries).guarantee
 
     def to_bytes(self) -> bytes:
         """One slot, as the guard in C stores it: little-endian, 752 + 8 n_vectors bytes."""
+        slot = np.zeros((), _SLOT)
+        for name in _NUMBERS:
+            slot[name] = getattr(self, name)
         unused = [Piece(self.n_samples + 1, 0, (0, 0, 0))] * (N_PIECES - len(self.pieces))
-        budget = [
-            number
-            for piece in (*self.pieces, *unused)
-            for number in (piece.base, *piece.slopes, piece.first)
-        ]
-        body = _BODY.pack(
-            *(self.epsilon, self.delta, self.bound.encode(), self.max_queries or 0, self.seed),
-            *budget,
-            *(*self.free.below, self.free.n_flat, self.free.below_flat),
-            *(self.n_vectors, self.n_samples, self.half_range),
-            *(self.n_answered, self.halted, self.largest),
-        )
-        body += np.array([self.maxima, self.minima], "<i4").tobytes()
-        return _HEAD.pack(FORMAT, _checksum(body)) + body
+        slot["pieces"] = [(base, slopes, first) for first, base, slopes in (*self.pieces, *unused)]
+        slot["bound"], slot["free"] = self.bound.encode(), self.free
+        slot["max_queries"] = self.max_queries or 0
+        extremes = np.array([self.maxima, self.minima], "<i4").tobytes()
+        slot["format"] = FORMAT
+        slot["checksum"] = _checksum(slot.tobytes()[_BODY_AT:] + extremes)
+        return slot.tobytes() + extremes
 
     @classmethod
     def from_bytes(cls, slot: bytes) -> Self:
@@ -267,50 +239,39 @@ class EdgeState:
         ValueError
             It is no state, or not whole.
         """
-        if len(slot) < _HEAD.size + _BODY.size or not slot.startswith(FORMAT):
+        if len(slot) < _SLOT.itemsize or not slot.startswith(FORMAT):
             raise ValueError("this is no state of a guard in C")
-        (n_vectors,) = struct.unpack_from("<I", slot, _N_VECTORS_AT)
-        end = _HEAD.size + _BODY.size + 8 * n_vectors
-        checksum, body = _HEAD.unpack_from(slot)[1], slot[_HEAD.size : end]
-        numbers = iter(_BODY.unpack_from(body))
-        epsilon, delta, bound, max_queries, seed = (next(numbers) for _ in range(5))
-        pieces = tuple(
-            Piece(first, base, (one, two, three))
-            for base, one, two, three, first in (
-                tuple(next(numbers) for _ in range(5)) for _ in range(N_PIECES)
-            )
-        )
-        below = tuple(next(numbers) for _ in range(N_STAGES))
-        n_flat, below_flat, _, n_samples, half_range, n_answered, halted, most = numbers
-        if len(slot) < end or checksum != _checksum(body):
+        stored = np.frombuffer(slot, _SLOT, 1)[0]
+        known: dict[str, Any] = {name: stored[name].item() for name in _NUMBERS}
+        n_vectors, n_samples = known["n_vectors"], known["n_samples"]
+        end = _SLOT.itemsize + 8 * n_vectors
+        if len(slot) < end or stored["checksum"] != _checksum(slot[_BODY_AT:end]):
             raise ValueError("this state is not whole")
         if not (
             n_vectors > 0
             and 0 < n_samples <= MOST_SAMPLES
-            and most <= n_samples
-            and halted <= 1
-            and n_answered < MOST_ANSWERS
-            and pieces[0].first == 0
+            and known["largest"] <= n_samples
+            and known["halted"] <= 1
+            and known["n_answered"] < MOST_ANSWERS
+            and stored["pieces"]["first"][0] == 0
         ):
             raise ValueError("this state was not made by `EdgeState.new`")
-        extremes = np.frombuffer(body, "<i4", offset=_BODY.size).reshape(2, n_vectors).tolist()
-        return cls(
-            n_samples=n_samples,
-            n_vectors=n_vectors,
-            epsilon=epsilon,
-            delta=delta,
-            bound=bound.rstrip(b"\0").decode("ascii", "replace"),
-            max_queries=max_queries or None,
-            seed=seed,
-            half_range=bool(half_range),
-            pieces=tuple(piece for piece in pieces if piece.first <= n_samples),
-            free=FreeCounts(below, n_flat, below_flat),
-            maxima=tuple(extremes[0]),
-            minima=tuple(extremes[1]),
-            n_answered=n_answered,
-            halted=bool(halted),
-            largest=most,
+        pieces = (
+            Piece(first, base, tuple(slopes.tolist()))
+            for base, slopes, first in stored["pieces"].tolist()
         )
+        maxima, minima = np.frombuffer(slot[_SLOT.itemsize : end], "<i4").reshape(2, -1).tolist()
+        known |= {
+            "bound": stored["bound"].decode("ascii", "replace"),
+            "max_queries": stored["max_queries"].item() or None,
+            "half_range": bool(known["half_range"]),
+            "halted": bool(known["halted"]),
+            "pieces": tuple(piece for piece in pieces if piece.first <= n_samples),
+            "free": tuple(stored["free"].tolist()),
+            "maxima": tuple(maxima),
+            "minima": tuple(minima),
+        }
+        return cls(**known)
 
     @classmethod
     def whole_slots(cls, content: bytes) -> list[Self]:
@@ -429,14 +390,14 @@ def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
     return "\n".join([*lines, line])
 
 
-def _free(rule: HaltingRule) -> FreeCounts:
+def _free(rule: HaltingRule) -> dict[str, Any]:
     """The union part: its two halves apart, of which the wider passes."""
     if rule.free is None:
-        return NONE_FREE
+        return {"free": (0,) * N_STAGES, "n_flat": 0, "free_flat": 0}
     n_flat, dyadic = rule.free.n_flat, replace(rule.free, n_flat=0)
     below = tuple(dyadic.stage(2**place - 1).low_count + 1 for place in range(N_STAGES))
     below_flat = rule.free.stage(n_flat - 1).low_count + 1 if n_flat else 0
-    return FreeCounts(below, min(n_flat, MOST_ANSWERS), below_flat)
+    return {"free": below, "n_flat": min(n_flat, MOST_ANSWERS), "free_flat": below_flat}
 
 
 def _checksum(body: bytes) -> int:

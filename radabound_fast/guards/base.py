@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Outlook(NamedTuple):
-    """What a guard can still answer."""
+    """What a guard can still answer: in words, and as the share that is left, where it is known."""
 
-    text: str  # in words
-    share: float | None  # of all answers, what is left, where that is known
+    text: str
+    share: float | None
 
 
 class Guard:

@@ -1,4 +1,4 @@
-"""The guard that halts by a bound of this name."""
+"""The guard that halts by a bound of this name, a key of ``bounds.BOUNDS``."""
 
 from __future__ import annotations
 
@@ -15,26 +15,16 @@ if TYPE_CHECKING:
     from radabound_fast.store import Path
 
 
-def guard_class(bound: str) -> type[RadaBound | SignedSequence]:
-    """The class of guards that halt by this bound, a key of ``bounds.BOUNDS``."""
-    check_choice(BOUNDS, bound=bound)
-    return RadaBound if bound in PAPER_BOUNDS else SignedSequence
-
-
 def guard_by_bound(bound: str, judged: Any, **parameters: Any) -> SignedGuard:
-    """Make the guard that halts by a bound, a key of ``bounds.BOUNDS``.
-
-    "fixed-sequence" makes a `FixedSequence`, the paper's bounds a `RadaBound`.
-    """
-    kind = guard_class(bound)
-    if kind is RadaBound:
+    """Make a `FixedSequence` for "fixed-sequence", a `RadaBound` for a bound of the paper."""
+    if check_choice(BOUNDS, bound=bound) in PAPER_BOUNDS:
         return RadaBound(judged, bound=bound, **parameters)
     return SignedSequence(judged, **parameters)
 
 
 def open_by_bound(bound: str, path: Path, judged: Any, **parameters: Any) -> SignedGuard:
     """Open the guard of a database that halts by a bound; see `RadaBound.open`."""
-    if guard_class(bound) is RadaBound:
+    if check_choice(BOUNDS, bound=bound) in PAPER_BOUNDS:
         return RadaBound.open(path, judged, bound=bound, **parameters)
     guard = FixedSequence.open(path, judged, **parameters)
     if not isinstance(guard, SignedSequence):

@@ -168,10 +168,6 @@ class FixedSequence(HaltingGuard):
             Predictions in the order of the holdout's rows, as its metric takes them; losses in
             [0, 1] for a guard made on `Losses`.  `PackedLosses` are losses of 0 and 1.
 
-        Returns
-        -------
-        Answer
-
         Raises
         ------
         HoldoutExhausted
@@ -226,11 +222,6 @@ class FixedSequence(HaltingGuard):
         int
             At most 2**62, which stands for no limit; 0 for a metric other than "error" and
             "accuracy", whose intervals are not known beforehand.  More may be answered.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument is of the wrong type or out of its range.
         """
         raise NotImplementedError
 
@@ -253,9 +244,8 @@ class FixedSequence(HaltingGuard):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        The arguments are the constructor's, and must be those that the database was made with;
-        without epsilon and delta all are those of the database.  Labels without a metric are
-        measured as it says.
+        Without epsilon and delta all parameters are those of the database; labels without a metric
+        are measured as it says.
         """
         return cls._open(locals())
 
@@ -347,11 +337,8 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         if mean is not None:
             mean = check_fraction(mean=mean)
         measure, n_answered = self._measure, self.n_answered
-        if isinstance(measure, Measure) and (
-            measure.name not in COUNTED or measure.weighting is not None
-        ):
-            return 0  # how wide its intervals will be is not known
-        if self.halted:
+        is_known = measure.name in COUNTED and not measure.is_weighted  # how wide intervals will be
+        if self.halted or isinstance(measure, Measure) and not is_known:
             return 0
         query = n_answered + 1
         while query <= MOST_QUERIES and self._answers_all(mean, binary, self._nats(query)):
@@ -360,15 +347,14 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed in this configuration, when, and proved by what."""
-        what, limits = self._measure.in_words
+        measure, (what, limits) = self._measure, self._measure.in_words
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
-            f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "
+            f"{self.epsilon} of the {what} {measure.where}, and that is between its low and "
             f"high. Two-sided, finite-sample, for queries in an order fixed in advance (before any "
             f"score on this holdout was seen), up to a halting time that depends on the data; "
             f"proved by the union bound, with {limits}.{rounding_told(self._rounded)} Assumed: "
-            f"{self._measure.assumed}. Never for an adaptive analyst: DeclaredSearch stays valid "
+            f"{measure.assumed}. Never for an adaptive analyst: DeclaredSearch stays valid "
             f"there."
         )
 

@@ -230,7 +230,6 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
         by = "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
         promise = (
             f"With probability at least {certainty(self.delta)} every returned answer is within "

@@ -31,10 +31,7 @@ Gate = tuple[int, int, int, int, int, int, int]
 
 
 class HaltingRule:
-    """When a query is answered, given the sum of the extremes: a function, no state.
-
-    The parameters are those of `RadaBound`, which documents them.
-    """
+    """When a query is answered, given the sum of the extremes; parameters as of `RadaBound`."""
 
     def __init__(
         self,
@@ -53,10 +50,18 @@ class HaltingRule:
         self.rounded = rounded
         self.tolerance = tolerance_before(rounded, self.epsilon)
         self.delta = check_delta(delta)
-        self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
+        self.bound: Bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
         self._total = n_samples << UNIT_SHIFT  # in units, of a row that errs everywhere
         if units is not None:
-            self.bound, self._total = weighted(self.bound, units), units.total
+            if not self.bound.proved:
+                raise ValueError(
+                    "bound must be 'fixed-sequence' with sample_weight or groups, for which no "
+                    f"other is proved, got {bound!r}"
+                )
+            self.bound = WeightedSequence(
+                units.of_groups, units.counts, units.largest, units.squares
+            )
+            self._total = units.total
         self.estimator = self.bound.estimators[0] if estimator is None else estimator
         check_choice(self.bound.estimators, estimator=self.estimator)
         self.two_sided = self.bound.sides[0] if two_sided is None else two_sided
@@ -68,7 +73,7 @@ class HaltingRule:
 
     @property
     def guarantee(self) -> str:
-        """In words."""
+        """What is guaranteed, in words."""
         text = self.bound.guarantee(
             self.n_samples,
             self.n_vectors,
@@ -224,16 +229,6 @@ class HaltingRule:
         lows = stage.low_count << unit_shift, top * everything // bottom
         declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
         return declared, real
-
-
-def weighted(bound: Bound, units: Units) -> WeightedSequence:
-    """The bound for rows that weigh differently, or belong together."""
-    if not bound.proved:
-        raise ValueError(
-            f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
-            f"proved, got {bound.name!r}"
-        )
-    return WeightedSequence(units.of_groups, units.counts, units.largest, units.squares)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import NDArray
@@ -65,13 +66,12 @@ class HaltingGuard(Guard, Owned):
             self._halt_is_known = True
             note_halt(self.kind, n_answered, self.n_samples)
 
+    @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
-        raise NotImplementedError
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
         return self._shared.halted
 
     def _check_open(self) -> None:
@@ -85,7 +85,6 @@ class HaltingGuard(Guard, Owned):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The guard's parameters that may be shown to anybody: no seed, no counts of labels."""
         hidden = ("seed", "signs", "weighting", "metric")
         return {name: value for name, value in self._parameters().items() if name not in hidden}
 
@@ -102,22 +101,25 @@ class HaltingGuard(Guard, Owned):
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = stored["parameters"]
         if opening.are_given:
-            arguments = opening.given
-            if opening.given.get("seed") is None and parameters.get("seed") is not None:
-                arguments = opening.given | {"seed": check_seed(parameters["seed"])}
+            arguments = dict(opening.given)
+            if arguments.get("seed") is None and parameters.get("seed") is not None:
+                arguments["seed"] = check_seed(parameters["seed"])
         else:
             arguments = {key: value for key, value in parameters.items() if key not in _OF_JUDGED}
             if "release" in arguments:
                 arguments["release"] = release_from(arguments["release"])
-        if opening.holdout is None and opening.are_given:
-            opening.apart()  # raises
-        if opening.holdout is None and parameters.get("metric") is not None:
-            raise ValueError(f"judged must be given: the labels that {opening.name} was made for")
-        if opening.holdout is None and parameters.get("weighting") is not None:
-            raise ValueError(
-                f"judged must be given, as {opening.name} has weights or groups: Losses(m, "
-                "sample_weight=, groups=)"
-            )
+        if opening.holdout is None:
+            if opening.are_given:
+                opening.apart()  # raises
+            if parameters.get("metric") is not None:
+                raise ValueError(
+                    f"judged must be given: the labels that {opening.name} was made for"
+                )
+            if parameters.get("weighting") is not None:
+                raise ValueError(
+                    f"judged must be given, as {opening.name} has weights or groups: Losses(m, "
+                    "sample_weight=, groups=)"
+                )
         judged = opening.as_stored(parameters.get("metric"), parameters["n_samples"])
         guard = cls(judged, **arguments)
         check_same(opening.name, guard._description(), stored)
@@ -132,12 +134,9 @@ class HaltingGuard(Guard, Owned):
     def close(self) -> None:
         """Let go of the database and answer nothing more; closing twice does nothing.
 
-        Raises
-        ------
-        RuntimeError
-            This guard was not opened from a database, so that closing it would lose its count.
-            Or it is in the middle of a call on this very thread: a signal handler that is to end
-            the program raises `SystemExit`, and a ``with`` block closes the guard.
+        RuntimeError: this guard is in no database, so that closing it would lose its count; or it
+        is in the middle of a call on this very thread (a signal handler that is to end the program
+        raises `SystemExit`, and a ``with`` block closes the guard).
         """
         ledger = self._opened()
         self._check_owner()

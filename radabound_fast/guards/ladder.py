@@ -187,7 +187,6 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
         if self.max_queries is None:
             transcripts = "Kraft's inequality for a code of the nonincreasing transcripts"
         else:

@@ -1,8 +1,8 @@
-"""What the logger "radabound_fast" is told: a line a halt (INFO), a line a call that was answered.
+"""The logger "radabound_fast": a line a halt (INFO), a line a call that was answered (DEBUG).
 
-The second is for DEBUG, and of guards that were made while the logger's level let it through: a
-query takes a quarter of a microsecond, in which the level is not asked for.  No line has a withheld
-value, a loss or a label, nor the value of a search that is shown less than its scores.
+The second is of guards that were made while the logger's level let it through: a query takes a
+quarter of a microsecond, in which the level is not read.  No line has a withheld value, a loss or a
+label, nor the value of a search that is shown less than its scores.
 """
 
 from __future__ import annotations
@@ -45,10 +45,8 @@ def note_halt(kind: str, n_queries: int, n_samples: int) -> None:
 
 def note_answer(kind: str, n_queries: int, value: float | None, key: str = "") -> None:
     """One query was answered, after which there are so many; None: nobody is to see the value."""
-    if value is None:
-        _note(_DEBUG, "%s answered query %d%s", kind, n_queries, key)
-    else:
-        _note(_DEBUG, "%s answered query %d%s: %.6g", kind, n_queries, key, value)
+    shown = () if value is None else (value,)
+    _note(_DEBUG, "%s answered query %d%s" + ": %.6g" * len(shown), kind, n_queries, key, *shown)
 
 
 def note_answers(kind: str, n_answered: int, n_queries: int) -> None:

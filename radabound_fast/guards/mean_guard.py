@@ -87,7 +87,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
 
     @property
     def n_answered(self) -> int:
-        """Answers given so far."""
         return int(self._current.n_answered)
 
     @property

@@ -86,10 +86,9 @@ def same_json(value: Any, other: Any) -> bool:
 class Opening:
     """The arguments of `open`: what is judged, how the database knows it again, and parameters.
 
-    What is judged is what the guard's constructor takes, or None: losses, as many a row as the file
-    says.  `holdout_id` is a name for a holdout without labels; beside labels it is a TypeError.
-    `given` are arguments of the constructor.  Unless one that it needs `are_given`, they are those
-    of the database; so is whatever was `AS_STORED`.
+    `holdout` is None for losses, as many a row as the file says; `holdout_id` names one without
+    labels.  `given` are arguments of the constructor.  Unless one that it needs `are_given`, they
+    are those of the database; so is whatever was `AS_STORED`.
     """
 
     def __init__(
@@ -137,10 +136,7 @@ class Opening:
             raise ValueError(f"{self.name} was made for another holdout, or for none by name")
 
     def as_stored(self, metric: dict[str, Any] | None, n_samples: int) -> Holdout | Losses:
-        """What is judged, for a guard of a database, as far as that says it.
-
-        Labels without a metric have the stored one; None are losses, to read of what was answered.
-        """
+        """What a guard of a database judges; labels without a metric have the stored one."""
         if metric is not None and isinstance(self.holdout, Holdout) and not self.has_named_metric:
             self.holdout = self.holdout.with_metric(metric["name"], metric["options"])
         return Losses(n_samples) if self.holdout is None else self.holdout.apart()

@@ -50,6 +50,17 @@ class RadaBound(SignedGuard):
         rounded to multiples of a step below 2 epsilon, and intervals that are widened by what that
         hides; epsilon still bounds their error, and no answer has a complexity.
 
+    Attributes
+    ----------
+    threshold : float
+        What delta' must stay at or below: delta (1 - delta), or delta for "fixed-sequence".
+    rule : HaltingRule
+        The bound with its parameters, and no state.
+    n_groups : int
+        How many rows, or groups of rows, are independent: each has a sign of its own.
+    seed : int
+        The seed of the signs, an argument or drawn.
+
     Raises
     ------
     TypeError, ValueError
@@ -140,7 +151,8 @@ class RadaBound(SignedGuard):
 
         Any number of processes and threads on one machine may open it: they are one guard.  An
         answer is released only after its count is committed, so no crash forgets one; once it
-        has halted, every process is refused.  `query_many` commits once, at its end.
+        has halted, every process is refused.  `query_many` commits once, at its end.  Close it with
+        `close` or a ``with`` block; a dropped one closes itself.
 
         Parameters
         ----------
@@ -161,11 +173,6 @@ class RadaBound(SignedGuard):
             "power": every commit waits for the disk and survives a power cut.  "process":
             commits survive the death of processes, ``kill -9`` included, but a power cut may
             take the last answers back; that is faster.
-
-        Returns
-        -------
-        RadaBound
-            Close it with `close` or a ``with`` block; a dropped one closes itself.
 
         Raises
         ------

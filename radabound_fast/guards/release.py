@@ -14,10 +14,7 @@ Release = Literal["interval"] | Rounded
 def rounding(release: Any, holdout: Holdout | Losses) -> Rounded | None:
     """Return the grid on which a guard answers; None: values are released as they are.
 
-    Raises
-    ------
-    ValueError
-        `release` is neither, or losses are judged.
+    ValueError: `release` is neither, or losses are judged.
     """
     if not isinstance(release, Rounded):
         if release != "interval":
@@ -34,10 +31,7 @@ def rounding(release: Any, holdout: Holdout | Losses) -> Rounded | None:
 def tolerance_before(rounded: Rounded | None, epsilon: float) -> float:
     """Return how near a score must be known, for its rounded value to be within epsilon.
 
-    Raises
-    ------
-    ValueError
-        The step is not below 2 epsilon.
+    ValueError: the step is not below 2 epsilon.
     """
     if rounded is None:
         return epsilon

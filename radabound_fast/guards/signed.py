@@ -15,7 +15,7 @@ from radabound_fast._kernels.guard import (
     RadaBoundAnswer,
     SignedQueries,
     lay_out,
-    rounded_answer,
+    make_answer,
 )
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, sums_of_rows
 from radabound_fast._kernels.support import sealed
@@ -94,32 +94,23 @@ class SignedGuard(HaltingGuard, SignedQueries):
     ) -> RadaBoundAnswers:
         """Answer each row in order, up to the first that is withheld.
 
+        Rows, `n_threads` and errors are those of `FixedSequence.query_many`.  Arrays are read where
+        they lie, memory maps too.
+
         Parameters
         ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            Rows as `query` takes them.  Arrays are read where they lie, memory maps too.
         trace : bool, default False
             Whether to return the complexity and delta' after each answer as well.
-        n_threads : int, default 1
-            Threads to use at most, this one among them: one for about every millisecond of
-            work.  The result is the same.
 
         Returns
         -------
         RadaBoundAnswers
             Bit for bit what a loop of `query` gives.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError
-            Not such rows; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
         if isinstance(Y_pred, PackedLosses):
             words = self._words_of(Y_pred)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
+            result = self._core.query_many(words, packed=True, trace=trace, n_threads=n_threads)
         elif self._labels is None:
             result = self._core.query_many(Y_pred, trace=trace, n_threads=n_threads)
         else:
@@ -182,12 +173,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
         TypeError, ValueError
             Something is no partial, of other signs, or of some samples only; a row comes twice or
             is missing; rows are needed and there is no `fetch`, or they are not what the partial
-            was made of.
-
-        Notes
-        -----
-        An error has as its attribute ``answers`` the `Answers` to the partials before it, which
-        have been counted.
+            was made of.  Its attribute ``answers`` are those to the partials before it, which have
+            been counted.
 
         Examples
         --------
@@ -285,7 +272,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self.rule.released(answer.value), answer.number, self.rule)
+            value = self.rule.released(answer.value)
+            answer = make_answer(value, np.nan, answer.number, self.rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer
@@ -322,7 +310,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def n_answered(self) -> int:
-        """Answers given so far."""
         return self._current.n_rows
 
     @property
@@ -356,8 +343,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
             binary = self._labels is not None
         return self.rule.n_left(self._current, mean, check_bool(binary=binary))
 
-    def n_left_public(self) -> int:
-        """Return how many queries are left for certain, without what depends on the complexity."""
+    def n_left_public(self) -> int:  # without what depends on the complexity
         return 0 if self.halted else self.rule.free_left(self.n_answered, None, True)
 
     def _outlook(self) -> Outlook:
@@ -367,13 +353,12 @@ class SignedGuard(HaltingGuard, SignedQueries):
         return Outlook(f"at least {left}, whatever is asked", None)
 
     def owner_facts(self) -> dict[str, float]:
-        """Return complexity and budget, which reveal more than the answers do."""
         return {"complexity": self.complexity, "budget": self.budget}
 
     def intervals_of(
         self, answers: Sequence[RadaBoundAnswer]
     ) -> Iterable[tuple[float, float, float]]:
-        """Return low, high and half-width of answers to binary losses, each count once."""
+        # of binary losses: each count once
         if len(answers) <= _FEW or self._units is not None:
             return super().intervals_of(answers)
         values = np.array([answer.value for answer in answers])
@@ -387,7 +372,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def can_answer(self) -> bool:
-        """Whether some query might be answered: False once halted, or where nothing ever is."""
         if self.halted:
             return False
         return self.n_answered > 0 or self.budget >= 0.0 or self.n_left(0.0, binary=True) > 0
@@ -399,7 +383,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed in this configuration, what is not, and what proves it."""
         return self.rule.guarantee
 
     def _parameters(self) -> dict[str, Any]:

@@ -59,9 +59,9 @@ class RademacherAverage(Owned):
         n_samples = self.signs.n_samples
         if isinstance(losses, PackedLosses):
             words = checked_words(losses, n_samples)
-            self._done(self._core.query_many_packed(np.atleast_2d(words)))
+            self._done(self._core.query_many(np.atleast_2d(words), packed=True))
         else:
-            values = as_values(losses, n_samples=n_samples, ndim=None, name="losses")
+            values = as_values(losses, n_samples, None)
             self._done(self._core.query_many(np.atleast_2d(values)))
 
     def _done(self, result: object) -> None:
@@ -79,14 +79,14 @@ class RademacherAverage(Owned):
 
         Raises ValueError before the first update: there is none yet.
         """
-        return self._both()[0]
+        return self._extremes()[0]
 
     @property
     def minima(self) -> NDArray[np.int64]:
         """Smallest signed sum per vector, as `maxima`."""
-        return self._both()[1]
+        return self._extremes()[1]
 
-    def _both(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _extremes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if not self._core.started:
             raise ValueError("there are no extremes before the first update")
         return self._core.extremes()
@@ -97,9 +97,7 @@ class RademacherAverage(Owned):
 
         In units of loss.  It includes the zero function, as Algorithm 1's start at 0 does.
         """
-        if not self._core.started:
-            return 0.0
-        return int(np.maximum(self.maxima, 0).sum()) / self._cells
+        return int(np.maximum(self.maxima, 0).sum()) / self._cells if self._core.started else 0.0
 
     @property
     def half_range(self) -> float:
@@ -123,7 +121,7 @@ class RademacherAverage(Owned):
         """Take in what another average saw under the same signs; an empty one changes nothing."""
         if not isinstance(other, RademacherAverage):
             raise TypeError(f"other must be a RademacherAverage, got {type(other).__name__}")
-        if self.signs._identity != other.signs._identity:
+        if (self.signs.seed, self.signs.shape) != (other.signs.seed, other.signs.shape):
             raise ValueError(f"other must have the same signs, got {other.signs!r} of another seed")
         self._done(self._core.adopt(other._core.progress()))
 

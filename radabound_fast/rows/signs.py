@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_n_samples, check_n_vectors, check_seed
 from radabound_fast._kernels.rows import SignStore
+from radabound_fast.rows.packing import bits_of
 
 WORD_BITS = 64
 
@@ -39,6 +40,15 @@ class SignMatrix:
         Whether the signs are kept in memory, ``n_vectors * n_samples / 8`` bytes, or made anew,
         tile by tile, whenever they are needed.  The results are equal.
 
+    Attributes
+    ----------
+    n_samples, n_vectors, seed : int
+        As passed; the seed may be drawn.
+    shape : tuple of int
+        (n_vectors, n_samples).
+    nbytes : int
+        Bytes that the signs take in memory; 0 if they are generated.
+
     Raises
     ------
     TypeError, ValueError
@@ -52,9 +62,6 @@ class SignMatrix:
     >>> signs = SignMatrix(n_samples=100, n_vectors=4, seed=7)
     >>> np.asarray(signs).shape
     (4, 100)
-    >>> part = signs[1:3, 64:]        # vectors, samples
-    >>> bool((np.asarray(part) == np.asarray(signs)[1:3, 64:]).all())
-    True
     """
 
     def __init__(
@@ -75,63 +82,9 @@ class SignMatrix:
         seed = check_seed(seed)
         if signs == "stored":
             check_memory(n_samples, n_vectors)
-        self._first_vector, self._first_word = 0, 0
         self.store = SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
-
-    @property
-    def n_samples(self) -> int:
-        """m, the length of a sign vector."""
-        return self.store.n_samples
-
-    @property
-    def n_vectors(self) -> int:
-        """l, how many sign vectors there are."""
-        return self.store.n_vectors
-
-    @property
-    def seed(self) -> int:
-        """The seed, given or drawn."""
-        return self.store.seed
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n_vectors, n_samples)."""
-        return self.n_vectors, self.n_samples
-
-    @property
-    def _identity(self) -> tuple[int, ...]:
-        """Equal for two objects exactly if their signs are the same part of the same stream."""
-        return (self.seed, *self.shape, self._first_vector, self._first_word)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the signs take in memory; 0 if they are generated."""
-        return self.store.nbytes
-
-    def __getitem__(self, key: tuple[slice, slice]) -> SignMatrix:
-        """Some of the vectors and samples: ``signs[vectors, samples]``, two slices of step 1.
-
-        The samples must start at a multiple of 64.  The part's signs equal those of the whole,
-        so sums over parts add up to sums over the whole.
-        """
-        if not (isinstance(key, tuple) and len(key) == 2):
-            raise TypeError(f"signs are sliced as signs[vectors, samples], got {key!r}")
-        vectors = _bounds(key[0], self.n_vectors, "vectors")
-        samples = _bounds(key[1], self.n_samples, "samples")
-        if samples[0] % WORD_BITS:
-            raise ValueError(f"samples must start at a multiple of 64, got {samples[0]}")
-        part = SignMatrix.__new__(SignMatrix)
-        part._first_vector = self._first_vector + vectors[0]
-        part._first_word = self._first_word + samples[0] // WORD_BITS
-        part.store = SignStore(
-            self.seed,
-            samples[1] - samples[0],
-            vectors[1] - vectors[0],
-            stored=self.store.stored,
-            first_vector=part._first_vector,
-            first_word=part._first_word,
-        )
-        return part
+        self.n_samples, self.n_vectors, self.seed = n_samples, n_vectors, seed
+        self.shape, self.nbytes = (n_vectors, n_samples), self.store.nbytes
 
     def words(self, vector: int) -> NDArray[np.uint64]:
         """The signs of one vector as bits, uint64 of shape (ceil(n_samples / 64),).
@@ -148,8 +101,7 @@ class SignMatrix:
             raise ValueError("copy must not be False: the signs are kept as bits")
         out = np.empty(self.shape, np.int8)
         for j in range(self.n_vectors):
-            bits = self.words(j).astype("<u8", copy=False).view(np.uint8)
-            out[j] = np.unpackbits(bits, count=self.n_samples, bitorder="little")
+            out[j] = bits_of(self.words(j), self.n_samples)
         out *= 2
         out -= 1
         return out if dtype is None else out.astype(dtype)
@@ -171,12 +123,3 @@ def check_memory(n_samples: int, n_vectors: int) -> None:
             f"{needed / 2**30:.1f} GiB, and this machine has {physical / 2**30:.1f}: "
             'signs="generated" takes none'
         )
-
-
-def _bounds(part: Any, length: int, name: str) -> tuple[int, int]:
-    if not isinstance(part, slice):
-        raise TypeError(f"{name} must be a slice, got {part!r}")
-    start, stop, step = part.indices(length)
-    if step != 1 or stop <= start:
-        raise ValueError(f"{name} must be a non-empty slice of step 1, got {part!r}")
-    return start, stop

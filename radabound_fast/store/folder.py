@@ -128,16 +128,6 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def put_new(part: str, target: str) -> None:
-    """Rename a finished file to `target`, unless that is taken; within `in_turn`.
-
-    A rename: a link would show the file with two names for a while, or for ever after a crash.
-    """
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    os.rename(part, target)
-
-
 def sync_folder(folder: str) -> None:
     """Wait until what was renamed in a folder is on the disk."""
     if sys.platform == "win32":  # which cannot open a folder, and journals its renames

@@ -28,7 +28,6 @@ from radabound_fast.store.schema import (
     Damaged,
     Description,
     Progress,
-    add_log_tables,
     check_tables,
 )
 from radabound_fast.store.sqlite import check_integrity, connect, explained
@@ -61,16 +60,10 @@ class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
     Not safe for several threads at once: the guard's own lock is held around each call.  Made by
-    `open_ledger`, which stored the `description`; `path` is absolute and has no symbolic links.
-    With `durability` "power" a commit survives a power cut (each waits for the disk), with
-    "process" only the death of processes, `kill -9` included.
-
-    Raises
-    ------
-    FileNotFoundError, OSError, RuntimeError
-        The file cannot be opened where it is: see `Place`.
-    ValueError
-        It is something else, of another format, cut short or altered.
+    `open_ledger`; `path` is absolute and has no symbolic links.  With `durability` "power" a commit
+    survives a power cut (each waits for the disk), with "process" only the death of processes,
+    `kill -9` included.  Errors are those of `Place`, and ValueError if the file is something else,
+    of another format, cut short or altered.
     """
 
     description: Description
@@ -191,10 +184,6 @@ class Ledger:
             return work(self._database)
         except sqlite3.Error as error:
             raise explained(error, self.path) from None
-
-    def add_log_tables(self) -> None:
-        """Have the tables of a service's log beside the state from now on."""
-        self.transact(add_log_tables)
 
     def checkpoint(self) -> None:
         """Bring SQLite's log into the database, in any thread, while others commit.

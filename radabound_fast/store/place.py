@@ -44,10 +44,8 @@ class Place:
 
     Raises
     ------
-    FileNotFoundError
-        There is no such file.
     OSError
-        It cannot be read and written.
+        There is no such file, or it cannot be read and written.
     ValueError
         It is not a regular file, or has the log of another mode beside it.
     RuntimeError
@@ -58,9 +56,7 @@ class Place:
 
     def __init__(self, path: Path) -> None:
         self.path, name = real_path(path), os.fsdecode(path)
-        # paths, each with st_ino, st_dev and st_nlink, as os.stat has them side by side
-        self._files: list[tuple[str, tuple[int, int, int]]] = []
-        self._named: list[tuple[bytes, int, int, int]] = []  # the same, for `are_files`
+        self._files: list[tuple[bytes, int, int, int]] = []  # as `are_files` takes them
         self._owner: weakref.ref[object] | None = None
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
@@ -145,15 +141,14 @@ class Place:
         for file in (self.path, self.path + LOG, self.path + INDEX):
             found = os.stat(file)
             check_one_name(found, file)
-            self._files.append((file, found[1:4]))
-            inode, device, n_links = (number % 2**64 for number in found[1:4])
-            self._named.append((os.fsencode(file), inode, device, n_links))
+            self._files.append(_marks(file, found))
 
     def check(self) -> None:
         """Raise RuntimeError if whoever opens it next would not see what is committed here."""
-        if self._named and are_files(self._named):
+        if self._files and are_files(self._files):
             return
-        for file, then in self._files:
+        for then in self._files:
+            file = os.fsdecode(then[0])
             try:
                 found = os.stat(file)
             except FileNotFoundError:
@@ -161,8 +156,9 @@ class Place:
                     f"{file} is gone, which an open guard needs: close this guard, which puts what "
                     f"it counted into {self.path} if that is there still, and open it again"
                 ) from None
-            if found[1:4] != then:
-                if found[1:3] == then[:2]:
+            now = _marks(file, found)
+            if now != then:
+                if now[:3] == then[:3]:
                     check_one_name(found, file)
                 raise RuntimeError(f"{file} is another file than when {self.path} was opened")
 
@@ -174,6 +170,12 @@ class Place:
     def leave_to_parent(self) -> None:
         """In a forked child: nobody opens this file here any more."""
         _open_at_fork.add(self.identity)
+
+
+def _marks(file: str, found: os.stat_result) -> tuple[bytes, int, int, int]:
+    """Return the name, and st_ino, st_dev and st_nlink modulo 2**64."""
+    inode, device, n_links = (number % 2**64 for number in found[1:4])
+    return os.fsencode(file), inode, device, n_links
 
 
 _places: weakref.WeakValueDictionary[int, Place] = weakref.WeakValueDictionary()

@@ -33,7 +33,6 @@ from radabound_fast.store.schema import (
     Damaged,
     Description,
     Schema,
-    add_log_tables,
     check_tables,
     text_of,
 )
@@ -67,9 +66,8 @@ _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
-    `open_record` stored the `description`; `path` is absolute and has no symbolic links.  With
-    `durability` "power" every commit waits for the disk, with "process" none does, and a power cut
-    may cost the record.
+    `path` is absolute and has no symbolic links.  With `durability` "power" every commit waits for
+    the disk, with "process" none does, and a power cut may cost the record.
 
     Raises
     ------
@@ -101,7 +99,7 @@ class Record:
 
     def _read_text(self, database: sqlite3.Connection) -> str:
         """Return the text of the description, if the database is of this kind."""
-        check_tables(lambda sql: database.execute(sql).fetchall(), self.schema, self.path)
+        check_tables(_asking(database), self.schema, self.path)
         rows = database.execute(f"SELECT description, checksum FROM {self.schema.head}").fetchall()
         if len(rows) != 1:
             raise Damaged(f"{self.path} is damaged: it must hold one description")
@@ -131,15 +129,7 @@ class Record:
 
     def check_whole(self) -> None:
         """Read all of the file; ValueError if it is damaged anywhere."""
-        self._do(
-            lambda database: check_integrity(
-                lambda ask: database.execute(ask).fetchall(), self.path
-            )
-        )
-
-    def add_log_tables(self) -> None:
-        """Have the tables of a service's log beside the queries from now on."""
-        self.transact(add_log_tables)
+        self._do(lambda database: check_integrity(_asking(database), self.path))
 
     def checkpoint(self) -> None:
         """Do nothing: SQLite's log is gone when a transaction ends."""
@@ -209,26 +199,33 @@ class SearchRecord(Record):
 
     schema = SEARCH
 
-    def add(self, entries: dict[Query, Entry], check: Callable[[Query, Entry], None]) -> int:
-        """Add queries, and return how many there are then.
+    def add(
+        self, queries: list[Query], entries: list[Entry]
+    ) -> tuple[int, list[int] | None, dict[int, Entry]]:
+        """Add queries, and return how many there are then, and how many there were after each.
 
-        Of each that was there before, `check` is called with what is stored; if it raises, nothing
-        is added.
+        None if all of them are new.  Nothing is added if some are there, or come earlier, with
+        another entry, which is returned for each such row.
         """
 
-        def work(database: sqlite3.Connection) -> int:
-            rows = []
-            for query, entry in entries.items():
-                row = self._row(query, entry)
-                found = database.execute(
-                    f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?", row[:2]
-                ).fetchone()
-                if found is None:
-                    rows.append(row)
-                else:
-                    check(query, self._entry(found)[1])
+        def work(database: sqlite3.Connection) -> tuple[int, list[int] | None, dict[int, Entry]]:
+            n, rows, numbers = self._count(database), [], []
+            known: dict[Query, Entry] = {}
+            odd: dict[int, Entry] = {}
+            for place, (query, entry) in enumerate(zip(queries, entries, strict=True)):
+                if query not in known:
+                    row = self._row(query, entry)
+                    ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
+                    found = database.execute(ask, row[:2]).fetchone()
+                    known[query] = entry if found is None else self._entry(found)[1]
+                    rows += [row] if found is None else []
+                if known[query] != entry:
+                    odd[place] = known[query]
+                numbers.append(n + len(rows))
+            if odd:
+                return n, numbers, odd
             database.executemany("INSERT INTO query VALUES (?, ?, ?, ?, ?, ?)", rows)
-            return self._count(database)
+            return n + len(rows), numbers if len(rows) < len(queries) else None, odd
 
         return self._do(work, "IMMEDIATE")
 
@@ -284,6 +281,11 @@ class SearchRecord(Record):
 
     def _checksum(self, row: tuple[Any, ...]) -> bytes:
         return self._checksums.of(repr(row).encode())
+
+
+def _asking(database: sqlite3.Connection) -> Callable[[str], list[Any]]:
+    """Return the function that returns the rows of a statement."""
+    return lambda sql: database.execute(sql).fetchall()
 
 
 def _commit(database: sqlite3.Connection) -> None:

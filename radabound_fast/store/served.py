@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from radabound_fast.store.folder import why_not_written
+from radabound_fast.store.schema import add_log_tables
 
 if TYPE_CHECKING:
     from radabound_fast.store.ledger import Ledger
@@ -69,17 +70,15 @@ class Log:
 
     def n_answers(self, team: str, day: int) -> int:
         """Return how many answers a team got on a day, counted from 1970 on."""
-        found = self._database.execute(
-            "SELECT n_answers FROM served_by_day WHERE team = ? AND day = ?", (team, day)
-        ).fetchone()
-        return 0 if found is None else int(found[0])
+        return self._sum("team = ? AND day = ?", team, day)
 
     def n_answers_of_all(self, day: int, but: str) -> int:
         """Return how many answers all teams but one got on a day."""
-        found = self._database.execute(
-            "SELECT sum(n_answers) FROM served_by_day WHERE day = ? AND team != ?", (day, but)
-        ).fetchone()
-        return int(found[0] or 0)
+        return self._sum("day = ? AND team != ?", day, but)
+
+    def _sum(self, where: str, *values: str | int) -> int:
+        query = f"SELECT sum(n_answers) FROM served_by_day WHERE {where}"
+        return int(self._database.execute(query, values).fetchone()[0] or 0)
 
     def add(self, calls: list[Served], best: list[Best]) -> None:
         """Store calls, and count them; of each team the best answer, unless it has a better one."""
@@ -95,7 +94,6 @@ class Log:
             "n_calls = n_calls + excluded.n_calls, n_answers = n_answers + excluded.n_answers",
             [(*team_and_day, n, n_answers[team_and_day]) for team_and_day, n in n_calls.items()],
         )
-
         self._database.executemany(
             "INSERT INTO served_best VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = "
             "excluded.rank, second = excluded.second, answer = excluded.answer "
@@ -143,7 +141,7 @@ class ServedDatabase:
     """The database of a guard or a search, with a log beside it, which is added if it has none."""
 
     def __init__(self, database: Ledger | Record) -> None:
-        database.add_log_tables()
+        database.transact(add_log_tables)
         self._database = database
 
     def together(self, work: Callable[[Log], T]) -> T:

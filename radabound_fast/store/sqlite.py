@@ -15,7 +15,6 @@ from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
     part_prefix,
-    put_new,
     sync_folder,
     why_not_written,
 )
@@ -105,5 +104,8 @@ def make_database(
         except sqlite3.Error as error:
             raise explained(error, part, name) from None
         check(part)
-        put_new(part, target)
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+        # a link would show it with two names for a while, or for ever after a crash
+        os.rename(part, target)
         sync_folder(folder)

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, Holdout, cli, pack_losses
+from radabound_fast import DeclaredSearch, Holdout, pack_losses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.cli.replay import GuardReplay
 from radabound_fast.files import reading as files
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.metrics import choice_of
@@ -256,12 +255,12 @@ def test_a_picture_shows_all_scores(run):
 
 def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
     searches = []
-    replays = cli.audit.SearchReplay
     monkeypatch.setattr(
-        cli.audit, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
+        "radabound_fast.cli.searching.DeclaredSearch",
+        lambda *a, **o: searches.append(DeclaredSearch(*a, **o)) or searches[-1],
     )
     run(*PREDICTIONS)
-    assert searches[0].search.n_best == 1 and len(searches[0].search.answers) == 1
+    assert searches[0].n_best == 1 and len(searches[0].answers) == 1
 
 
 GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELTA]
@@ -308,22 +307,35 @@ def test_what_does_not_fit_together_is_one_line_on_stderr(run, arguments, messag
     ("bound", "max_queries"), [*((bound, None) for bound in BOUNDS), ("fixed-sequence", 30)]
 )
 @pytest.mark.parametrize("dtype", [bool, float])
-def test_a_guard_names_the_first_with_the_lowest_upper_limit(bound, max_queries, dtype):
+def test_a_guard_names_the_first_with_the_lowest_upper_limit(
+    run, monkeypatch, bound, max_queries, dtype
+):
     """Of means in few steps, so that many are equal; and up to 1, where limits are cut."""
     rng = np.random.default_rng(6)
     for level in (0.02, 0.5, 0.97):
-        wrong = np.sort(rng.random((200, 40)) < level, axis=1).repeat(10, axis=1)
-        parameters = {"epsilon": 0.3, "delta": DELTA, "seed": 1}
-        if max_queries is not None:
-            parameters["max_queries"] = max_queries
-        whole = guard_by_bound(bound, 400, **parameters).query_many(wrong.astype(dtype))
-        replay = GuardReplay(guard_by_bound(bound, 400, **parameters))
-        for rows in np.split(wrong.astype(dtype), 25):
-            replay.ask(rows)
+        wrong = np.sort(rng.random((200, 40)) < level, axis=1).repeat(10, axis=1).astype(dtype)
+        whole, told = answers_and_outcome(run, monkeypatch, wrong, 8, bound, max_queries, "--json")
         assert len(whole) > 20
         lowest = whole[int(whole.highs.argmin())]
-        assert (replay.lowest.number, replay.lowest.value) == (lowest.number, lowest.value)
-        assert (replay.lowest.low, replay.lowest.high) == (lowest.low, lowest.high)
+        found = json.loads(told)["bounds"][0]["lowest_upper_limit"]
+        assert found == {
+            "query": lowest.number, "value": lowest.value, "low": lowest.low, "high": lowest.high,
+            "half_width": lowest.half_width,
+        }  # fmt: skip
+
+
+def answers_and_outcome(run, monkeypatch, losses, n_rows, bound, max_queries, *options):
+    """What the library answers, and what an audit in blocks of so many rows prints."""
+    np.save("l.npy", losses)
+    monkeypatch.setattr(files, "BLOCK_BYTES", n_rows * losses[0].nbytes)
+    parameters = {"epsilon": 0.3, "delta": DELTA, "seed": 1}
+    if max_queries is not None:
+        parameters["max_queries"] = max_queries
+    named = [word for name, value in parameters.items()
+             for word in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
+    guard = guard_by_bound(bound, losses.shape[1], **parameters)
+    out = run("audit", "--losses", "l.npy", "--bound", bound, *named, *options)[1]
+    return guard.query_many(losses, trace=True), out
 
 
 def test_each_sentence_says_what_its_interval_rests_on(run):
@@ -370,21 +382,16 @@ def test_of_a_guard_that_goes_on_it_is_a_model_of_this_run(run):
     ("bound", "max_queries"), [("fixed-sequence", None), ("fixed-sequence", 40), ("mclt", None)]
 )
 @pytest.mark.parametrize("dtype", [bool, float])
-def test_limits_that_are_looked_up_are_those_of_the_answers(bound, max_queries, dtype):
+def test_limits_that_are_looked_up_are_those_of_the_answers(
+    run, monkeypatch, bound, max_queries, dtype
+):
     """Blocks of 1, of 9, and of 200 rows: within one price of a query and over several."""
     rng = np.random.default_rng(11)
     rows = (rng.random((420, 300)) < rng.random((420, 1)) * 0.2).astype(dtype)
-    parameters = {"epsilon": 0.3, "delta": DELTA, "seed": 1}
-    if max_queries is not None:
-        parameters["max_queries"] = max_queries
-    whole = guard_by_bound(bound, 300, **parameters).query_many(rows, trace=True)
-    found, done, columns = GuardReplay(guard_by_bound(bound, 300, **parameters), trace=True), 0, []
-    for size in [1] * 20 + [9] * 20 + [200, 20]:
-        told = found.ask(rows[done : done + size])
-        columns.append(told())
-        done += size
-        if found.halted:
-            break
-    assert len(whole) > 200
-    for name, expected in (("low", whole.lows), ("high", whole.highs), ("value", whole.values)):
-        assert np.concatenate([each[name] for each in columns]).tolist() == expected.tolist()
+    for n in (1, 9, 200):
+        output = ["--output", "a.csv"]
+        whole, _ = answers_and_outcome(run, monkeypatch, rows, n, bound, max_queries, *output)
+        assert len(whole) > 200
+        found = table_of("a.csv")
+        for name, expected in (("low", whole.lows), ("high", whole.highs), ("value", whole.values)):
+            assert [float(row[name]) for row in found] == expected.tolist()

@@ -216,14 +216,14 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
         "from radabound_fast.files import reading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "reading.BLOCK_BYTES = 7000\n"
-        "whole = cli.audit._with_progress\n"
+        "whole = reading.FileRows.blocks\n"
         "def slow(*given):\n"
         "    for number, block in enumerate(whole(*given)):\n"
         "        if number == 5:\n"
         "            print('waiting', flush=True)\n"
         "            time.sleep(60)\n"
         "        yield block\n"
-        "cli.audit._with_progress = slow\n"
+        "reading.FileRows.blocks = slow\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]
@@ -250,18 +250,18 @@ def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(r
     counts = (
         "import os, signal, sys\n"
         "from radabound_fast import cli\n"
-        "from radabound_fast.cli import replay\n"
+        "from radabound_fast.cli import halting\n"
         "from radabound_fast.files import reading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "reading.BLOCK_BYTES = 7000\n"
-        "whole = replay.GuardReplay._ask\n"
+        "whole = halting.GuardReplay.ask\n"
         "def ask(self, block):\n"
         "    told = whole(self, block)\n"
         "    if self.guard.n_answered == 35:\n"
         f"        for _ in range({1 + second}):\n"
         f"            os.kill(os.getpid(), signal.{name})\n"
         "    return told\n"
-        "replay.GuardReplay._ask = ask\n"
+        "halting.GuardReplay.ask = ask\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]

@@ -15,7 +15,8 @@ import pytest
 import radabound_fast
 from radabound_fast import RadaBound, cli, experiments, spaces
 from radabound_fast._kernels.rows import active_kernel, kernels
-from radabound_fast.cli import selfcheck
+from radabound_fast.cli import info
+from radabound_fast.files import reading
 from radabound_fast.rows import reference
 
 AUDIT = [
@@ -65,7 +66,7 @@ def without_module(monkeypatch, name):
     for module in [module for module in sys.modules if module.startswith(f"{name}.")]:
         monkeypatch.delitem(sys.modules, module)
     for module in [*sys.modules]:
-        if module.startswith(("radabound_fast.plots", EXPERIMENTS)):
+        if module.startswith(("radabound_fast.plots", "radabound_fast.files.tables", EXPERIMENTS)):
             parent, _, child = module.rpartition(".")
             monkeypatch.delattr(sys.modules.get(parent, radabound_fast), child, raising=False)
             monkeypatch.delitem(sys.modules, module)
@@ -136,7 +137,7 @@ def test_an_interrupt_is_not_a_traceback(run, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.audit, "replay", interrupt)
+    monkeypatch.setattr(reading.FileRows, "blocks", interrupt)
     assert run(*AUDIT) == (130, "", "")
 
 
@@ -181,12 +182,12 @@ def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
 
 @pytest.mark.parametrize("reader", ["pack_rows", "rows_in_units"])
 def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader):
-    right = getattr(selfcheck, reader)
+    right = getattr(info, reader)
 
     def careless(values, *labels):  # as -ffast-math makes it
         return right(np.nan_to_num(values), *labels)
 
-    monkeypatch.setattr(selfcheck, reader, careless)
+    monkeypatch.setattr(info, reader, careless)
     code, out, _ = run("info")
     assert code == 1
     assert "DISAGREES with the reference" in out

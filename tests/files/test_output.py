@@ -162,7 +162,7 @@ def test_where_nothing_can_be_written_is_told_before_the_replay(
     folder, capsys, monkeypatch, target, message
 ):
     os.symlink("l.npy", "link.csv")
-    monkeypatch.setattr(cli.audit, "replay", lambda *_: pytest.fail("it was replayed"))
+    monkeypatch.setattr(cli.audit, "Files", lambda *_: pytest.fail("a file was read"))
     assert cli.main([*AUDIT, "--output", target]) == 2
     assert capsys.readouterr() == ("", f"radabound audit: {message}\n")
 
@@ -181,13 +181,14 @@ def test_a_figure_is_written_whole(folder):
 WAITS = """
 import sys, time
 from radabound_fast import cli
+from radabound_fast.files.reading import FileRows
 
-def slow(name, blocks, replays, write, n_before):
-    write(replays[0].ask(next(iter(blocks)))())
+def slow(*arguments, blocks=FileRows.blocks):
+    yield next(blocks(*arguments))
     print("writing", flush=True)
     time.sleep(60)
 
-cli.audit.replay = slow
+FileRows.blocks = slow
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -1,4 +1,4 @@
-"""RademacherAverage: estimates from exact extremes, merging, and shards of samples."""
+"""RademacherAverage: estimates from exact extremes, and merging."""
 
 import numpy as np
 import pytest
@@ -98,20 +98,6 @@ def test_merging_needs_the_same_signs():
             average.merge(RademacherAverage(other))
     with pytest.raises(TypeError, match="other must be a RademacherAverage, got SignMatrix"):
         average.merge(SignMatrix(100, 4, seed=0))
-
-
-def test_sums_over_shards_of_samples_add_up():
-    """What a single query's extremes are on each shard adds up to the whole's."""
-    losses = coins(7, 1, 1000)
-    signs = SignMatrix(1000, 16, seed=8)
-    whole = RademacherAverage(signs)
-    whole.update(losses)
-    total = np.zeros(16, np.int64)
-    for start, stop in [(0, 320), (320, 640), (640, 1000)]:
-        shard = RademacherAverage(signs[:, start:stop])
-        shard.update(losses[:, start:stop])
-        total += shard.maxima
-    assert_array_equal(total, whole.maxima)
 
 
 def test_bad_losses_change_nothing():

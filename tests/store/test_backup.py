@@ -95,7 +95,7 @@ def test_a_copy_goes_on_as_the_guard_does(used, tmp_path):
 
 def test_a_served_database_keeps_its_log(used, tmp_path):
     guard, open_one, _ = used
-    guard.database.add_log_tables()
+    guard.share_transactions()
     store.back_up(tmp_path / "guard.db", tmp_path / "copy.db")
     with contextlib.closing(store.open_any(tmp_path / "copy.db")) as copy:
         assert copy.look(lambda database: database.execute("SELECT * FROM served").fetchall()) == []
