@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from radabound_fast.experiments import greedy
-from radabound_fast.experiments.runner import Row, Task, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Row, Task, any_off, column, share, summarised
 from radabound_fast.guards.radabound import RadaBound
 
 N_VECTORS = 32
@@ -112,28 +112,23 @@ def answered(search: greedy.Search, number: int, bound: str, epsilon: float, see
 def summary(number: int, rows: Sequence[Row]) -> list[Row]:
     """A row for each bound and epsilon, over the repeats of a figure."""
     delta = FIGURES[number].delta
-    lines: list[Row] = []
-    own = [row for row in rows if row["figure"] == number]
-    for (bound, epsilon), runs in grouped(own, "bound", "epsilon").items():
-        n_answered = column(runs, "answered")
+
+    def line(runs: Sequence[Row]) -> Row:
+        n_answered, shares = column(runs, "answered"), share(column(runs, "off"))
         # the query that was withheld; a run that never halts counts as 1,000
         halts = [min(int(n) + 1, 2 * greedy.N_FEATURES) for n in n_answered]
         low, median, high = np.percentile(halts, [25, 50, 75], method="inverted_cdf")
-        shares = share(column(runs, "off"))
-        lines.append(
-            {
-                "figure": number,
-                "bound": bound,
-                "epsilon": epsilon,
-                "delta": delta,
-                "repeats": len(runs),
-                "halt_mean": round(float(np.mean(halts)), 1),
-                "halt_lower_quartile": int(low),
-                "halt_median": int(median),
-                "halt_upper_quartile": int(high),
-                "never_halted": sum(n == greedy.N_QUERIES for n in n_answered),
-                **shares,
-                "passes_delta": "yes" if float(shares["off"]) > delta else "no",
-            }
-        )
-    return lines
+        return {
+            "delta": delta,
+            "repeats": len(runs),
+            "halt_mean": round(float(np.mean(halts)), 1),
+            "halt_lower_quartile": int(low),
+            "halt_median": int(median),
+            "halt_upper_quartile": int(high),
+            "never_halted": sum(n == greedy.N_QUERIES for n in n_answered),
+            **shares,
+            "passes_delta": "yes" if float(shares["off"]) > delta else "no",
+        }
+
+    own = [row for row in rows if row["figure"] == number]
+    return summarised(own, ("figure", "bound", "epsilon"), line)
