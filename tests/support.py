@@ -72,6 +72,13 @@ def one_by_one(guard: Any, rows: Any, brought: Any = None) -> list[Any]:
 
 
 OPTIONS = ("pos_label", "clip", "y_range", "costs")
+# those that metrics need, for two classes and for numbers in [0, 1]
+METRIC_OPTIONS: dict[str, dict[str, Any]] = {
+    "neg_log_loss": {"clip": 0.01},
+    "neg_mean_absolute_error": {"y_range": (0, 1)},
+    "neg_mean_squared_error": {"y_range": (0, 1)},
+    "mean_cost": {"costs": [[0.0, 1.0], [5.0, 0.5]]},
+}
 
 
 def holdout_of(y_true: Any, *, metric: str = "error", **given: Any) -> Holdout:

@@ -19,8 +19,6 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     It holds with probability at least ``1 - 2 exp(-nats)``, at any m.  `losses` is an array_like
     of shape (n_samples,) in [0, 1], else a ValueError is raised.
 
-    Notes
-    -----
     Against the claim that the expectation is at most mu, a capital of 1 is bet on the samples one
     after another: ``prod_i (1 + b_i (x_i - mu))``, 0 <= b_i < 1/mu, has an expectation of at most 1
     if the claim is true, for any bets that depend on earlier samples alone.  So has the mean of
@@ -36,8 +34,6 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     taken in steps of about .618 m, since files are often sorted; another order of the samples has
     slightly other limits.
 
-    Examples
-    --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
@@ -56,8 +52,6 @@ def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
     over the capital of `betting_interval`, which says what `losses` are.  nats, above 0, are fixed
     beforehand: the bets are the best ones for a result of ``exp(-nats)``.
 
-    Examples
-    --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> f"{betting_p_value(losses, 0.048, nats=3.0):.0e}"
     '5e-03'

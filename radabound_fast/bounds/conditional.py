@@ -97,8 +97,6 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     ``min(n_negative, n_positive)`` for m: the area is an average, over ways to pair rows, of means
     of so many independent pairs (Hoeffding 1963; Result 22).
 
-    Examples
-    --------
     >>> low, high = auc_interval(0.9, 3600, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8593, 0.9327)
@@ -120,8 +118,6 @@ def auc_blocks(n_negative: int, n_positive: int) -> int:
     fewer blocks have wider limits.  0 where classes of less than about 750 rows are nearly as large
     as each other: there `auc_interval` is narrower.
 
-    Examples
-    --------
     >>> auc_blocks(3600, 400), auc_blocks(2000, 2000), auc_blocks(200, 200)
     (2, 4, 0)
     """
@@ -265,8 +261,6 @@ def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, floa
     by these rows.  By the inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of
     Massart (1990), for each class: Result 26.
 
-    Examples
-    --------
     >>> false, true = roc_band(3600, 400, nats=math.log(20))
     >>> round(false, 4), round(true, 4)
     (0.0226, 0.0679)

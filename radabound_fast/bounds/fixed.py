@@ -26,8 +26,6 @@ def mcdiarmid_excess(
     most 1/m, and likewise twice the average over all signs; one sign moves 2 R~ by at most
     ``2 sqrt(c) / (l m)``.
 
-    Examples
-    --------
     >>> round(mcdiarmid_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0352
     """
@@ -66,8 +64,6 @@ def symmetrised_excess(
     ``x K'(x) - K(x) = t/m``; the left side lies between ``(1/4 + c/(2l)) x^2`` and
     ``(3/4 + c/(2l)) x^2``.
 
-    Examples
-    --------
     >>> round(symmetrised_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0253
     """

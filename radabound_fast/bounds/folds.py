@@ -66,8 +66,6 @@ def weighted_cross_validation_interval(
     ``mean -+ sqrt(k nats / (2 n_effective))`` by Hoeffding's bound for one fold, with
     ``1 / sum(a**2)`` for n_effective and weights a of sum 1: Result 27 (a).
 
-    Examples
-    --------
     >>> from math import log
     >>> low, high = weighted_cross_validation_interval(0.2, 1e5, 5, nats=log(20) + log(10**6))
     >>> round(low, 4), round(high, 4)

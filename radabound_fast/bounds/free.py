@@ -166,8 +166,6 @@ def union_free(
     `max_queries` is how many queries share the flat half.  By default the most that it affords
     whatever their means where losses are declared 0 or 1, `binomial_queries` at half of delta.
 
-    Examples
-    --------
     >>> union_free(4000, 0.04, 0.04).n_queries
     44043
     >>> union_free(4000, 0.02, 0.04).stage(399).low_count

@@ -89,8 +89,6 @@ def low_error_half_width(
     so its lower tail has the proxy 2 m R; the signs add m / l.  The second form is that of Bousquet
     (2002), with the variance bounded through the function of largest expectation: Results 7 and 9.
 
-    Examples
-    --------
     >>> round(low_error_half_width(0.005, 0.02, n_samples=4000, n_vectors=256, delta=0.1), 10)
     0.026373174
     """

@@ -85,7 +85,7 @@ class RemoteSearchAnswer(RemoteAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
-    """A `RemoteSearchAnswer` with the gain over a baseline, as `ComparedAnswer` has it."""
+    """A `RemoteSearchAnswer` with the gain over a baseline, as `DeclaredSearchAnswer` has it."""
 
     gain: float
     gain_low: float

@@ -171,8 +171,3 @@ def test_the_peak_of_a_function_is_found_wherever_it_is():
 def test_bisection_ends_at_the_last_float_that_is_false():
     for edge in (0.3, 1e-300, 1.0 - 2.0**-53):
         assert bisect(lambda x, edge=edge: x > edge, 0.0, 1.0) == edge
-
-
-def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="^nats must be .* at least 0, got -1.0$"):
-        binomial.binomial_free(10, 0.1, -1.0)

@@ -85,7 +85,7 @@ class ConfirmedReport(SearchReport):
             text += f" On the {on_search} it was {shown(best.search_value, 4)}."
         if best.gain is not None and best.gain == best.gain:
             fixed = "fixed before these rows were seen"
-            text += f" {self._compared(best.to_dict(), two_sided=True, fixed=fixed)}"
+            text += f" {self._compared(best, two_sided=True, fixed=fixed)}"
         return text
 
     @property
