@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast.bounds.bootstrap import one_sided_level
-from radabound_fast.pool.exact import holm
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.results import BetterModels
 from radabound_fast.rows.moments import Moments
@@ -108,3 +107,17 @@ class StepDown:
         # T is of the model's loss less the baseline's
         gains = self._gains.of(numbers)
         self._sums.update(rows, [(extremes, -gains.means, gains.scales)])
+
+
+def holm(p_values: Floats, delta: float) -> Mask:
+    """Holm's step-down: which claims are rejected, with a familywise error of delta, proved.
+
+    Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+    Statistics 6.
+    """
+    n = len(p_values)
+    order = np.argsort(p_values, kind="stable")
+    passes = p_values[order] <= delta / np.arange(n, 0, -1)
+    rejected = np.zeros(n, np.bool_)
+    rejected[order[np.logical_and.accumulate(passes)]] = True
+    return rejected

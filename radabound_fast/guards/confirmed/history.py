@@ -277,15 +277,16 @@ class Confirmation:
 
     def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
         """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
-        k, rows = len(candidates), self.rows
-        gains: Nats = [None] * k
+        k = len(candidates)
+        without: Nats = [None] * k
         if self.seed is None:
-            return gains, gains, [None] * (math.comb(k, 2) if self.pairs else 0)
-        delta = self.delta / self._n_families
-        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self.seed)
+            return without, without, [None] * (math.comb(k, 2) if self.pairs else 0)
+        bootstrap = Bootstrap(self.rows.n_samples, self.delta / self._n_families, self.seed)
+        rows, gains = self.rows.in_units(candidates), without
         if self.baseline is not None:
-            gains = bootstrap.of_gains(rows.in_units([self.baseline])[0])
-        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self.pairs else []
+            gains = bootstrap.nats([(rows, self.rows.in_units([self.baseline])[0])])
+        pairs = [(rows[n:], row) for n, row in enumerate(rows[:-1], 1)] if self.pairs else []
+        return bootstrap.nats([(rows, None)]), gains, bootstrap.nats(pairs)
 
     def end(self, turn: Turn) -> History:
         """Release all of every finalist, if that has not happened yet."""
