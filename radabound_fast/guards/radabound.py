@@ -8,7 +8,7 @@ from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.guards.release import Release
-from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.guards.signed import ARGUMENTS, SignedGuard
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -94,6 +94,8 @@ class RadaBound(SignedGuard):
     >>> answer.value, answer.half_width, answer.number
     (0.2, 0.05, 1)
     """
+
+    _arguments = (*ARGUMENTS, "bound", "estimator", "two_sided")
 
     @sealed
     def __init__(
@@ -190,10 +192,6 @@ class RadaBound(SignedGuard):
             thread is in the middle of opening or making a file in the same folder.
         """
         return cls._open(locals())
-
-    def _parameters(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("bound", "estimator", "two_sided")}
-        return super()._parameters() | own
 
     def __repr__(self) -> str:
         return (
