@@ -147,11 +147,3 @@ def test_what_was_called_is_what_is_blamed():
     ):
         with pytest.raises(TypeError, match=blamed):
             call()
-
-
-@pytest.mark.parametrize("guard", GUARDS)
-def test_every_guard_says_how_many_queries_are_left(guard):
-    made = GUARDS[guard](np.arange(100) % 2)
-    left = made.n_left()
-    assert left is None or isinstance(left, int) and left >= 0
-    assert (left is None) == (guard in ("DeclaredSearch", "Ladder"))
