@@ -62,7 +62,7 @@ def test_a_guard_whose_m_is_too_small_for_epsilon_answers_nothing():
     assert guard.budget < 0 and guard.n_left() == 0
     assert "no query" in guard.guarantee.lower()
     with pytest.raises(HoldoutExhausted) as caught:
-        guard.query_many(np.zeros((1, 100), bool))
+        guard.query(np.zeros(100, bool))
     assert caught.value.n_answered == 0 and guard.halted
 
 
