@@ -175,13 +175,8 @@ class GuessGuard(MeanGuard[AnswerT, AnswersT]):
 
         Raises
         ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not such an array, or no such guess; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
+        HoldoutExhausted, TypeError, ValueError, RuntimeError
+            As in `FixedSequence.query`; a guess that is none changes nothing either.
         """
         (mean,) = self._read(y_pred, many=False)
         if guess is None:

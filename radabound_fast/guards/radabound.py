@@ -178,13 +178,11 @@ class RadaBound(SignedGuard):
 
         Raises
         ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
         ValueError
             The database was made with other parameters, another seed or holdout, by a later
             format, or is damaged.  The file is left as it was.
         OSError
-            It cannot be read and written.
+            It cannot be read and written; FileNotFoundError if there is none, and no parameters.
         RuntimeError
             Whoever opened it next would not see this guard's answers: the file has a second name
             (a hard link), is mounted without its folder, or is open while one of the files beside

@@ -156,10 +156,10 @@ class SignedGuard(HaltingGuard, SignedQueries):
         Parameters
         ----------
         partials : iterable of Partial
-            Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
-            no more are asked for, unless they have ids.  With ids they may come in any order: the
-            rows of each must be side by side in the order that was fixed, and all together those
-            from ``n_answered`` on, each once.
+            Each of some whole rows, made by the `task` of a guard with these signs.  With ids they
+            may come in any order: the rows of each must be side by side in the order that was
+            fixed, and all together those from ``n_answered`` on, each once.  Without, no more are
+            asked for after a halt.
         fetch : callable, optional
             ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on, as
             `query_many` takes them.  It is called where some row might not pass: for the block of
