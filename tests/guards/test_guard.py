@@ -99,50 +99,6 @@ def test_a_bad_row_takes_the_whole_call_back(bad_row, n_threads):
     assert state_of(guard) == before
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "error", "message"),
-    [
-        ({"epsilon": 0}, ValueError, r"epsilon must be in \(0, 1\), got 0"),
-        ({"epsilon": 1.0}, ValueError, r"epsilon must be in \(0, 1\), got 1"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be finite, got nan"),
-        ({"epsilon": True}, TypeError, "epsilon must be a real number, got True"),
-        ({"epsilon": "0.1"}, TypeError, "epsilon must be a real number, got '0.1'"),
-        ({"delta": -0.1}, ValueError, r"delta must be in \(0, 1\), got -0.1"),
-        (
-            {"bound": "hoeffding"},
-            ValueError,
-            "bound must be one of 'bernstein-split', .*got 'hoeffding'",
-        ),
-        ({"bound": None}, ValueError, "bound must be one of"),
-        ({"estimator": "median"}, ValueError, "estimator must be one of 'plain', 'half-range'"),
-        ({"n_vectors": 0}, ValueError, "n_vectors must be at least 1, got 0"),
-        ({"seed": 1.5}, TypeError, "seed must be an integer, got 1.5"),
-        ({"two_sided": 1}, TypeError, "two_sided"),
-        ({"max_queries": 9}, TypeError, "unexpected keyword argument 'max_queries'"),
-    ],
-)
-def test_bad_parameters_are_named(kwargs, error, message):
-    with pytest.raises(error, match=message):
-        RadaBound(1000, **{"epsilon": 0.05, "delta": 0.1} | kwargs)
-
-
-@pytest.mark.parametrize(
-    ("judged", "error", "message"),
-    [
-        (0, ValueError, "n_samples must be at least 1, got 0"),
-        (2**40 + 1, ValueError, "n_samples must be at most 1099511627776"),
-        (4000.0, TypeError, "n_samples must be an integer, got 4000.0"),
-        (True, TypeError, "n_samples must be an integer, got True"),
-        (None, TypeError, "judged must be labels, a Holdout, Losses or the number of rows"),
-        ("labels.npy", TypeError, "judged must be labels, .* got 'labels.npy'"),
-        (RadaBound, TypeError, "judged must be labels, .* got <class"),
-    ],
-)
-def test_what_no_guard_can_judge_is_named(judged, error, message):
-    with pytest.raises(error, match=message):
-        RadaBound(judged, epsilon=0.05, delta=0.1)
-
-
 def test_an_answer_says_what_it_is():
     answer = guard_of(1000, epsilon=0.2).query(coins(1, 1, 1000)[0])
     assert answer.half_width == 0.2
