@@ -15,11 +15,25 @@ from setuptools.command.sdist import sdist
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits")
+MODULES = ("support", "rows", "guard", "studentised", "search", "limits")
 FOLDER = "radabound_fast/_kernels"
 C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
 HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))
 SOURCES = sorted(name for folder in C_FOLDERS for name in glob(f"{folder}/*.c"))
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "freethreading_compatible": True,
+    "auto_pickle": False,
+    "autotestdict": False,
+    "binding": False,
+    "embedsignature": True,
+    "embedsignature.format": "clinic",
+}
 
 FLAGS: list[str] = []
 LINED_UP: list[str] = []
@@ -53,6 +67,8 @@ class BuildLibrary(build_clib):
                 "install one (Debian, Ubuntu: apt install gcc; Fedora: dnf install gcc; Alpine: "
                 "apk add gcc musl-dev; macOS: xcode-select --install)"
             )
+        for archive in glob(f"{self.build_clib}/*radabound_kernels.*"):
+            os.remove(archive)  # it would keep what sources that are gone were compiled to
         super().build_libraries(libraries)
 
 
@@ -62,6 +78,7 @@ class BuildExt(build_ext):
     def initialize_options(self) -> None:
         super().initialize_options()
         self.cython_c_in_temp = True
+        self.cython_directives = DIRECTIVES
 
     def run(self) -> None:
         self.run_command("build_clib")

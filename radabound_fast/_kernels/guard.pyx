@@ -1,13 +1,8 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """A guard's state, and rows of losses through it: the one place that judges them.
 
 Nothing here knows a bound: the budget is an integer that the guard puts in.  scan/scan.h pictures
 one query from Python to the kernel and back; scan/tiles.h has the words of size.
 """
-
-from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
@@ -15,24 +10,19 @@ cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
-from libc.math cimport NAN
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from radabound_fast._kernels.c_kernels cimport (
-    LANES, instruction_set, kernel, sliced_plan_bytes,
-)
-from radabound_fast._kernels.c_scan cimport (
-    _UNIT_SHIFT, ANSWERED, NEEDS_PRICE, NEEDS_UNITS, ROW_TILE_WORDS, TILE_WORDS, UNREADABLE,
-    WITHHELD, chunk_of_rows, count_any_rows, guard_state, judge_merged, judge_row, judge_rows,
-    loss_rows, merge_state, rescale_state, scan_rows, sign_store, sliced_pays, units_fit, verdict,
-    work_on_rows,
+from radabound_fast._kernels.c_sources cimport (
+    _UNIT_SHIFT, ANSWERED, LANES, NEEDS_PRICE, NEEDS_UNITS, ROW_TILE_WORDS, TILE_WORDS, UNREADABLE,
+    WITHHELD, chunk_of_rows, count_any_rows, guard_state, instruction_set, judge_merged, judge_row,
+    judge_rows, loss_rows, merge_state, rescale_state, scan_rows, sign_store, sliced_pays,
+    sliced_plan_bytes, units_fit, verdict, work_on_rows,
 )
 from radabound_fast._kernels.rows cimport (
-    LabelRows, PackedLosses, SignStore, aligned_int64, as_rows, chosen, lie_as_rows,
-    raise_too_large, raise_unreadable, store_of,
+    LabelRows, PackedLosses, Scratch, SignStore, SlicedPlan, Worker, aligned_int64, as_rows,
+    chosen, lie_as_rows, on_a_line, raise_too_large, raise_unreadable, run_workers, store_of,
 )
-from radabound_fast._kernels.scratch cimport Scratch, SlicedPlan, on_a_line
 from radabound_fast._kernels.support cimport SharedState, forget_locals, handled_exception
 
 cnp.import_array()
@@ -127,8 +117,8 @@ cdef class Answer:
         ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, and of a
         search with a baseline the gain and its limits.
         """
-        told = self.to_dict()
-        return {f"{prefix}{name}": float(told[name]) for name in METRICS if name in told}
+        values = self.to_dict()
+        return {f"{prefix}{name}": float(values[name]) for name in METRICS if name in values}
 
     def __repr__(self):
         values = self.to_dict()
@@ -141,19 +131,13 @@ cdef class Answer:
 @cython.final
 @cython.no_gc
 cdef class RadaBoundAnswer(Answer):
-    """A mean that the holdout could still afford; what is not `value` is computed when asked for.
+    """A mean that the holdout could still afford; what is not `value` is computed when it is read.
+
+    Attributes beyond those of `Answer`, whose `half_width` is epsilon, or less where the bound
+    knows more:
 
     Attributes
     ----------
-    value : float
-        Mean loss of the query: one float64 division, sum / n_samples.
-    low, high : float
-        Where the true mean lies, as far as ``guard.guarantee`` says: within epsilon of `value`,
-        or nearer where the bound knows more; in [0, 1].
-    half_width : float
-        How far `value` may be from the true mean: epsilon, or less where the bound knows more.
-    number : int
-        How many answers the guard has given, this one included.
     complexity : float
         Monte-Carlo Rademacher complexity of all queries so far, in units of loss.  nan in an
         answer of `query_many` without ``trace=True``.
@@ -173,17 +157,12 @@ cdef class RadaBoundAnswer(Answer):
         return self._limits()[3]
 
     def __reduce__(self):
-        return stored_answer, (self._value, self._complexity, self._number, self._limits())
+        return make_answer, (self._value, self._complexity, self._number, self._limits())
 
 
-def stored_answer(double value, double complexity, int64_t number, tuple limits):
-    """A RadaBoundAnswer of which it is known what its rule said."""
-    return _make_answer(value, complexity, number, False, limits)
-
-
-def rounded_answer(double value, int64_t number, rule):
-    """A RadaBoundAnswer whose value was rounded, of declared losses; it has no complexity."""
-    return _make_answer(value, NAN, number, True, rule)
+def make_answer(double value, double complexity, int64_t number, rule):
+    """A RadaBoundAnswer to declared losses; `rule` is a HaltingRule, or the tuple of its limits."""
+    return _make_answer(value, complexity, number, True, rule)
 
 
 cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
@@ -322,31 +301,6 @@ cdef class _Layout(_StateMemory):
 # ---- what the rows of one call come to -----------------------------------------------------------
 
 @cython.final
-cdef class _Segment(_StateMemory):
-    """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
-
-    cdef Scratch scratch
-    cdef ptrdiff_t first, last
-    cdef verdict verdict
-    cdef object at_work  # a lock: taken from when it is to be judged until it is
-
-    @staticmethod
-    cdef _Segment of(const kernel *kernel, SignStore signs, const loss_rows *rows,
-                     ptrdiff_t n_rows, SlicedPlan plan):
-        cdef _Segment self = _Segment(signs)
-        self.scratch = Scratch.of(kernel, signs, rows, n_rows, plan)
-        self.at_work = allocate_lock()
-        self.at_work.acquire()
-        return self
-
-    cdef int wait(self) except -1:
-        """Until it is judged, or Ctrl-C."""
-        PyErr_CheckSignals()  # those that came before do not end the wait
-        self.at_work.acquire()
-        return 0
-
-
-@cython.final
 cdef class _Run:
     """What the rows of one call came to: sums, and with a trace each row's complexity."""
 
@@ -367,6 +321,27 @@ cdef class _Run:
         self.totals_array[:n_rows] <<= _UNIT_SHIFT
         if self.trace != NULL:
             self.trace_array[:n_rows] <<= _UNIT_SHIFT
+
+
+@cython.final
+cdef class _Segment(Worker):
+    """Some rows, judged without a budget from a copy of the owner's extremes."""
+
+    cdef _StateMemory memory
+    cdef verdict verdict
+    cdef _Run run
+
+    cdef int begin(self, const guard_state *state, ptrdiff_t first, ptrdiff_t last) except -1:
+        copy_state(&self.memory.state, state)
+        self.memory.state.budget = self.memory.state.priced = INT64_MAX
+        self.memory.state.priced_rows = INT64_MAX
+        self.scratch.work.state = &self.memory.state
+        self.scratch.work.totals = self.run.totals
+        self.first, self.last = first, last
+        return 0
+
+    cdef void judge(self) noexcept nogil:
+        scan_rows(&self.scratch.work, self.first, self.last, &self.verdict)
 
 
 # ---- the judge -----------------------------------------------------------------------------------
@@ -472,12 +447,6 @@ cdef class GuardCore(SharedState):
         """Bytes of the tables kept for large calls, see `_plan_for`; 0 before the second call."""
         with self.lock:
             return 0 if self.plan is None else sliced_plan_bytes(self.plan.plan)
-
-    def free_tables(self):
-        """Gives that memory back: the next large calls make it anew."""
-        with self.lock:
-            self.plan = None
-            self.had_large_call = False
 
     def extremes(self):
         """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
@@ -618,45 +587,57 @@ cdef class GuardCore(SharedState):
 
     # ---- one row -------------------------------------------------------------------------
 
-    def query_packed(self, words):
-        """Judges one packed row.  Answer, or None: withheld, or no row may be judged."""
-        return self._query(words, None, True)
+    def query(self, values, labels=None, *, bint packed=False):
+        """Judges one row of losses, packed or not, or of predictions against labels.
 
-    def query(self, values, labels=None):
-        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
-        return self._query(values, labels, False)
-
-    cdef object _query(self, object values, object labels, bint packed):
+        Answer, or None: withheld, or no row may be judged.
+        """
         answer = self.at_once(values, labels, packed)
         return self.counted(values, labels, packed) if answer is NotImplemented else answer
 
     cdef object at_once(self, object values, object labels, bint packed):
-        """Judge one row at once; NotImplemented: nothing has changed, and `counted` must judge it.
+        """Judges a row of bits at once; NotImplemented: nothing has changed, see `counted`.
 
-        It runs no Python, whose frames an error would keep.
+        It must be one tile, and not worth letting go of the GIL.  This runs no Python, whose frames
+        an error would keep.
         """
         cdef loss_rows rows
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
+        cdef int64_t total
         cdef chunk_of_rows chunk
-        cdef int64_t n_samples = store_of(self.signs).n_samples
-        if self.weighting is not None or not self._is_quick():
-            return NotImplemented
-        if not lie_as_rows(&rows, values, labels, self.set.packer, 1, n_samples, packed):
+        cdef work_on_rows work
+        cdef verdict verdict
+        cdef const sign_store *signs = store_of(self.signs)
+        if (self.weighting is not None or signs.n_words > TILE_WORDS
+                or signs.n_words * signs.n_strips >= GIL_CELLS
+                or not lie_as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples,
+                                   packed)
+                or self._forked()):
             return NotImplemented
         chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
         chunk.workspace = NULL
-        return self._judge_at_once(&rows, &chunk)
-
-    cdef bint _is_quick(self) noexcept:
-        """Whether a row is one tile, and not worth dropping the GIL for."""
-        cdef const sign_store *signs = store_of(self.signs)
-        return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
+        work.kernel = self.set.kernel
+        work.signs = signs
+        work.rows = &rows
+        work.state = &self.state
+        work.chunk = &chunk
+        self.lock.take()
+        try:
+            if (self.ledger is not None or self.before is not None or self._closed()
+                    or not judge_row(&work, &total, &verdict)):
+                return NotImplemented
+            if verdict == WITHHELD:
+                self.has_halted = True  # priced for the rows before it
+                return None
+            return self._answer(&rows, total)
+        finally:
+            self.lock.end()
 
     cdef object counted(self, object values, object labels, bint packed):
         """Judge one row of any kind.  Answer, or None: withheld, or no row may be judged."""
         cdef loss_rows rows
-        cdef int64_t counts[STACK_LANES]
+        cdef int64_t counts[STACK_LANES + LANES]
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
@@ -671,7 +652,7 @@ cdef class GuardCore(SharedState):
         chunk.tile_rows = 1
         chunk.workspace = NULL
         if signs.n_strips * LANES <= STACK_LANES:
-            chunk.counts = counts
+            chunk.counts = <int64_t *>on_a_line(counts)
             chunk.totals = &total
             chunk.capacity = 1
         else:
@@ -686,30 +667,9 @@ cdef class GuardCore(SharedState):
             raise_unreadable(&rows, signs, 0, chunk.bad_sample)
         if self._forked():
             return None
-        with self.lock:
-            return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
-
-    cdef object _judge_at_once(self, const loss_rows *rows, chunk_of_rows *chunk):
-        """Judge a row of bits; NotImplemented: nothing has changed, and `counted` must judge it."""
-        cdef work_on_rows work
-        cdef int64_t total
-        cdef verdict verdict
-        if self._forked():
-            return NotImplemented
-        work.kernel = self.set.kernel
-        work.signs = store_of(self.signs)
-        work.rows = rows
-        work.state = &self.state
-        work.chunk = chunk
         self.lock.take()
         try:
-            if (self.ledger is not None or self.before is not None or self._closed()
-                    or not judge_row(&work, &total, &verdict)):
-                return NotImplemented
-            if verdict == WITHHELD:
-                self.has_halted = True  # priced for the rows before it
-                return None
-            return self._answer(rows, total)
+            return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
         finally:
             self.lock.end()
 
@@ -745,22 +705,14 @@ cdef class GuardCore(SharedState):
 
     # ---- many rows -----------------------------------------------------------------------
 
-    def query_many_packed(self, words, *, bint trace=False, n_threads=1):
-        """Judges packed rows in order; returns as `query_many`."""
-        return self._query_many(words, None, True, trace, n_threads)
-
-    def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
-        """Judges rows in order up to the first that is withheld.
+    def query_many(self, values, labels=None, *, bint packed=False, bint trace=False, n_threads=1):
+        """Judges rows, as `query` takes them, in order up to the first that is withheld.
 
         Returns (values, complexities, n_rows, halted, complexity, declared): means of the rows
         that passed, with `trace` the complexity after each, how the call left the state, and
         whether the losses are 0 or 1 by their type.  An error leaves it as it was.
         None: no row may be judged.
         """
-        return self._query_many(values, labels, False, trace, n_threads)
-
-    cdef object _query_many(self, object values, object labels, bint packed, bint trace,
-                            object n_threads):
         cdef loss_rows rows
         cdef _Run run
         cdef ptrdiff_t stop, n_rows
@@ -772,22 +724,24 @@ cdef class GuardCore(SharedState):
         run = _Run(n_rows, trace)
         if self._forked():
             return None
-        with self.lock:
-            try:
-                self._undo()
-                if self._closed():
-                    return None
-                self._remember()
-                stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
-                if stop < 0:
-                    return None
-                self._commit()
-            except BaseException:  # KeyboardInterrupt too: no value has left yet
-                self._undo()
-                raise
+        self.lock.take()
+        try:
+            self._undo()
+            if self._closed():
+                return None
+            self._remember()
+            stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
+            if stop < 0:
+                return None
+            self._commit()
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
                     self.state.n_rows, self.has_halted, self.complexity, not rows.may_be_real)
+        except BaseException:  # KeyboardInterrupt too: no value has left yet
+            self._undo()
+            raise
+        finally:
+            self.lock.end()
 
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
@@ -810,16 +764,15 @@ cdef class GuardCore(SharedState):
         It takes the time of a few blocks, and twice the memory of the signs.  So the first large
         call makes one only if it has many blocks, and the second makes one to keep.
         """
-        cdef const kernel *kernel = self.set.kernel
         cdef SlicedPlan plan
-        if not sliced_pays(kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
+        if not sliced_pays(self.set.kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
             return self.plan
         if not self.had_large_call and n_rows < PLAN_BLOCKS * self.set.sliced.block_rows:
             self.had_large_call = True
             return None
-        plan = SlicedPlan.of(kernel, self.set.sliced, self.signs)
+        plan = SlicedPlan.of(self.set, self.signs)
         if self.had_large_call:
             self.plan = plan
         self.had_large_call = True
@@ -878,27 +831,20 @@ cdef class GuardCore(SharedState):
         """
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
-        segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
-                    for _ in range(n_threads)]
+        cdef list segments = []
+        for _ in range(n_threads):
+            segment = _Segment()
+            segment.memory, segment.run = _StateMemory(self.signs), run
+            segment.prepare(self.set, self.signs, rows, memory, length, plan)
+            segments.append(segment)
         while row < n_rows:
             for segment in segments:
-                segment.first, segment.last = row, min(n_rows, row + length)
-                copy_state(&segment.state, &self.state)
-                segment.state.budget = segment.state.priced = INT64_MAX
-                segment.state.priced_rows = INT64_MAX
+                segment.begin(&self.state, row, min(n_rows, row + length))
                 row = segment.last
-            task = _Task.of(rows, memory, run)
-            # this thread works too, beside new ones: a new thread starts on an idle core, where
-            # one that is woken often stays on the core of whoever woke it.  None of threading's: they
-            # run Python, where a trace function or a destructor may wait for the lock that is held
-            for segment in segments[1:]:
-                start_new_thread(task, (segment,))
-            task(segments[0])
-            for segment in segments:
-                segment.wait()
+            run_workers(segments)
             for segment in segments:
                 if segment.verdict != ANSWERED or not self._adopt_scan(
-                        segment, rows, segment.first, segment.last, run):
+                        segment.memory, rows, segment.first, segment.last, run):
                     stop = self._scan(rows, segment.first, segment.last, run, plan)
                     if stop < segment.last:
                         return stop
@@ -938,35 +884,6 @@ cdef class GuardCore(SharedState):
         if run.trace != NULL:
             run.trace_array[first:last] = self.state.complexity
         return True
-
-
-@cython.final
-cdef class _Task:
-    """One thread's work: a segment through scan_rows, without the GIL.
-
-    It and its segment keep all that it reads: Ctrl-C ends the call while threads are at work, and
-    whoever asked may drop the guard then.
-    """
-
-    cdef loss_rows rows
-    cdef object memory  # of the rows
-    cdef _Run run
-
-    @staticmethod
-    cdef _Task of(loss_rows *rows, object memory, _Run run):
-        cdef _Task task = _Task.__new__(_Task)
-        task.rows = rows[0]
-        task.memory = memory
-        task.run = run
-        return task
-
-    def __call__(self, _Segment segment):
-        segment.scratch.work.rows = &self.rows
-        segment.scratch.work.state = &segment.state
-        segment.scratch.work.totals = self.run.totals
-        with nogil:
-            scan_rows(&segment.scratch.work, segment.first, segment.last, &segment.verdict)
-        segment.at_work.release()
 
 
 # ---- the call that handles one row ---------------------------------------------------------------
@@ -1064,64 +981,3 @@ def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
     core._judge_many(&losses, values, n_rows, run, 1)
     extremes = np.array(core.extremes()) if n_rows else np.zeros((2, signs.n_vectors), np.int64)
     return extremes, run.totals_array, core.unit_shift
-
-
-def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
-    """Signed sums of rows of losses, and the sum of each row.
-
-    The first are int64, or where they fit int32, (k, n_vectors); the sums of the rows and
-    unit_shift are as `extremes_of_rows` returns them.
-    """
-    cdef loss_rows losses
-    cdef const sign_store *store = store_of(signs)
-    cdef object values = as_rows(&losses, rows, None, chosen.packer, 2, store.n_samples, packed)
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0
-    cdef int unit_shift = 0, shift
-    cdef bint narrow = store.n_samples < 1 << 31
-    cdef Scratch scratch = Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
-    cdef chunk_of_rows *chunk = &scratch.chunk
-    cdef cnp.ndarray totals = np.empty(n_rows, np.int64)
-    cdef cnp.ndarray sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
-    cdef int64_t *total = <int64_t *>cnp.PyArray_DATA(totals)
-    while row < n_rows:
-        with nogil:
-            count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
-        if chunk.n_rows == 0:
-            raise_unreadable(&losses, store, row, chunk.bad_sample)
-        if chunk.in_units and not unit_shift:
-            unit_shift, narrow = _UNIT_SHIFT, False
-            sums = sums.astype(np.int64)
-            sums[:row] <<= _UNIT_SHIFT
-            totals[:row] <<= _UNIT_SHIFT
-        shift = 0 if chunk.in_units else unit_shift
-        with nogil:
-            if narrow:
-                sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
-            else:
-                sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
-            memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
-        if shift:
-            totals[row:row + chunk.n_rows] <<= shift
-        row += chunk.n_rows
-        PyErr_CheckSignals()
-    return sums, totals, unit_shift
-
-
-cdef fused signed_sum:
-    int32_t
-    int64_t
-
-
-cdef void sign_counts(const chunk_of_rows *chunk, const sign_store *store, int shift,
-                      signed_sum *sums, ptrdiff_t first) noexcept nogil:
-    """S_j = 2 c_j - total of the chunk's rows, into rows of n_vectors from `first` on."""
-    cdef const int64_t *counts = chunk.counts
-    cdef ptrdiff_t row, vector, n_vectors = store.n_vectors
-    cdef int64_t total
-    sums += first * n_vectors
-    for row in range(chunk.n_rows):
-        total = chunk.totals[row]
-        for vector in range(n_vectors):
-            sums[vector] = <signed_sum>((2 * counts[vector] - total) << shift)
-        sums += n_vectors
-        counts += store.n_strips * LANES

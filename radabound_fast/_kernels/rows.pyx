@@ -1,6 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What arrays become before anything judges them: bits, units, signs, sums and fingerprints.
 
 Nothing here knows a guard.  packing.py and labels.py turn whatever users have into ndarrays of the
@@ -8,28 +5,26 @@ right shape; fill_source takes such an array without a copy; the packers look at
 and raise_bad_value says which one is not allowed.  Labels are never part of a message.
 """
 
-import sys
+from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
 cimport cython
 cimport numpy as cnp
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
-from radabound_fast._kernels.c_kernels cimport (
-    LANES, LINE_BYTES, SIGN_GOLDEN, VALUE_F16, WORD_BITS, fingerprint_rows_fn, instruction_set,
-    instruction_set_at, kernel, little_word, mix64, packer, side_by_side, source, value_bytes,
-    value_kind,
-)
-from radabound_fast._kernels.c_scan cimport (
-    _UNIT_SHIFT, CHUNK_ROWS, ROW_TILE_WORDS, TILE_WORDS, TOO_LARGE, UNIT_TILE_ROWS,
-    check_last_word, chunk_of_rows, count_any_rows, count_rows, loss_rows, packed_as_rows,
-    sign_store, values_as_rows,
+from radabound_fast._kernels.c_sources cimport (
+    _UNIT_SHIFT, CHUNK_ROWS, LANES, LINE_BYTES, ROW_TILE_WORDS, SIGN_GOLDEN, TILE_WORDS, TOO_LARGE,
+    UNIT_TILE_ROWS, VALUE_F16, WORD_BITS, check_last_word, chunk_of_rows, count_any_rows,
+    count_rows, fingerprint_rows_fn, instruction_set, instruction_set_at, kernel, little_word,
+    loss_rows, mix64, packed_as_rows, packer, side_by_side, sign_store, sliced_kernel,
+    sliced_plan_free, sliced_plan_new, sliced_scratch_free, sliced_scratch_new, source,
+    value_bytes, value_kind, values_as_rows,
 )
 
 cnp.import_array()
@@ -51,7 +46,7 @@ def kernels():
 
 
 def active_kernel():
-    """The kernel that objects made from now on will use."""
+    """The kernel of objects that are made from now on."""
     return chosen.kernel.name.decode()
 
 
@@ -83,7 +78,7 @@ chosen = _set_named(None)
 
 cdef extern from "kernels/packing.h" nogil:
     """
-    /* 1 + the kind of each of numpy's types that the packers read; 0 for all others. */
+    /* 1 + the kind of each of numpy's types that the packers read, in either byte order, else 0. */
     static const signed char kind_of_type[NPY_NTYPES_LEGACY] = {
         [NPY_BOOL] = 1 + VALUE_U8,
         [NPY_BYTE] = 1 + VALUE_U8,
@@ -103,18 +98,13 @@ cdef extern from "kernels/packing.h" nogil:
 
     enum { N_NUMPY_TYPES = NPY_NTYPES_LEGACY };
 
-    static int kind_of_number(int type)
+    static int kind_of_number(int type) /* -1 if no packer reads it */
     {
         return type < NPY_NTYPES_LEGACY ? kind_of_type[type] - 1 : -1;
     }
     """
     int kind_of_number(int numpy_type)
     const int N_NUMPY_TYPES
-
-
-cdef inline int value_kind_of(cnp.ndarray values) noexcept:
-    """The kind of an array's dtype, in either byte order; -1 if no packer reads it."""
-    return kind_of_number(cnp.PyArray_TYPE(values))
 
 
 cpdef bint reads_dtype(cnp.dtype dtype) noexcept:
@@ -242,7 +232,7 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
 
     labels: a LabelRow for predictions, None for losses.  `out` borrows from both.
     """
-    cdef int ndim = cnp.PyArray_NDIM(values), kind = value_kind_of(values)
+    cdef int ndim = cnp.PyArray_NDIM(values), kind = kind_of_number(cnp.PyArray_TYPE(values))
     cdef bint is_signed = cnp.PyArray_ISINTEGER(values) and cnp.PyArray_ISSIGNED(values)
     if kind < 0 or not 1 <= ndim <= 2 or cnp.PyArray_DIM(values, ndim - 1) == 0:
         raise ValueError(f"values must be rows of numbers, got {values.dtype} of shape "
@@ -271,17 +261,6 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
     return 0
 
 
-cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
-    """One value as a Python number."""
-    cdef char copy[8]
-    cdef bint is_real = rows.kind >= VALUE_F16
-    cdef int size = value_bytes(rows.kind)
-    raw = PyBytes_FromStringAndSize(side_by_side(rows, row, sample, 1, size, copy), size)
-    if is_real:
-        return np.frombuffer(raw, f"f{size}").item()
-    return int.from_bytes(raw, sys.byteorder, signed=rows.is_signed)
-
-
 def bad_prediction(value, place):
     """The error for a prediction that is no class; the same words for every kind of label."""
     if isinstance(value, np.floating):
@@ -293,7 +272,11 @@ def bad_prediction(value, place):
 
 cdef int raise_bad_value(const source *rows, ptrdiff_t row, int64_t sample) except -1:
     """The error for the value at which pack_row or units_row stopped."""
-    value = value_at(rows, row, sample)
+    cdef char copy[8]
+    cdef int size = value_bytes(rows.kind)
+    cdef bytes raw = side_by_side(rows, row, sample, 1, size, copy)[:size]
+    letter = "f" if rows.kind >= VALUE_F16 else "i" if rows.is_signed else "u"
+    value = np.frombuffer(raw, f"{letter}{size}").item()
     place = f"at row {row}, sample {sample}" if rows.row_stride else f"at sample {sample}"
     if rows.labels != NULL or rows.label_bits != NULL:
         raise bad_prediction(value, place)
@@ -356,53 +339,37 @@ cdef each_row(cnp.ndarray values, labels, kernel, bint in_units):
 cdef object _memmap = np.memmap
 
 
-cdef bint _is_array(object values):
-    """Whether this is an ndarray and nothing more: a masked array is one too, and is more."""
-    return cnp.PyArray_CheckExact(values) or type(values) is _memmap
-
-
-cdef bint _is_packed(object words, int ndim, int64_t n_samples):
-    """Whether `words` is an array of packed rows that can be read where it is."""
-    if not _is_array(words):
-        return False
-    cdef cnp.ndarray array = <cnp.ndarray>words
-    if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
-        return False
-    # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
-    if not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8:
-        return False
-    cdef int64_t n_words = (n_samples + 63) // 64
-    return (cnp.PyArray_DIM(array, ndim - 1) == n_words
-            and (n_words == 1 or cnp.PyArray_SIZE(array) == 0
-                 or cnp.PyArray_STRIDE(array, ndim - 1) == 8))
-
-
-cdef bint _is_readable(object values, int ndim, int64_t n_samples):
-    """Whether `values` is an array that the packers read: shape and dtype, not contents."""
-    return (_is_array(values) and cnp.PyArray_NDIM(<cnp.ndarray>values) == ndim
-            and cnp.PyArray_DIM(<cnp.ndarray>values, ndim - 1) == n_samples
-            and value_kind_of(<cnp.ndarray>values) >= 0)
-
-
 cdef bint lie_as_rows(loss_rows *rows, object values, object labels, const packer *packer,
-                       int ndim, int64_t n_samples, bint packed) except -1:
-    """Describes rows where they lie; False if they must become an array, or another one, first."""
-    cdef cnp.ndarray array
+                      int ndim, int64_t n_samples, bint packed) except -1:
+    """Describes rows where they lie; False if they must become an array, or another one, first.
+
+    A masked array is an ndarray and more, and so is not read as it is.
+    """
+    if not (cnp.PyArray_CheckExact(values) or type(values) is _memmap):
+        return False
+    cdef cnp.ndarray array = <cnp.ndarray>values
+    cdef int64_t n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
+    if (cnp.PyArray_NDIM(array) != ndim
+            or cnp.PyArray_DIM(array, ndim - 1) != (n_words if packed else n_samples)):
+        return False
     if packed:
-        if not _is_packed(values, ndim, n_samples):
+        # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
+        if (not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8
+                or not cnp.PyArray_ISNOTSWAPPED(array)
+                or n_words > 1 and cnp.PyArray_SIZE(array) > 0
+                and cnp.PyArray_STRIDE(array, ndim - 1) != 8):
             return False
-        array = <cnp.ndarray>values
         packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
     else:
-        if not _is_readable(values, ndim, n_samples):
+        if kind_of_number(cnp.PyArray_TYPE(array)) < 0:
             return False
-        fill_source(<cnp.ndarray>values, labels, &rows.source)
+        fill_source(array, labels, &rows.source)
         values_as_rows(rows, packer)
     return True
 
 
 cdef object as_rows(loss_rows *rows, object values, object labels, const packer *packer,
-                     int ndim, int64_t n_samples, bint packed):
+                    int ndim, int64_t n_samples, bint packed):
     """Describes rows; returns the array that keeps them there.
 
     It is `values`, or what packing.py makes of them, which has the rules and the errors.
@@ -535,9 +502,125 @@ cdef cnp.ndarray aligned_int64(int64_t n):
     return memory[skip:skip + n]
 
 
-# ---- sums of rows, and which row it is -----------------------------------------------------------
+# ---- one thread's memory for the rows of a call ---------------------------------------------------
 
-def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
+cdef class SlicedPlan:
+    """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
+
+    @staticmethod
+    cdef SlicedPlan of(const instruction_set *set, SignStore signs):
+        cdef SlicedPlan self = SlicedPlan.__new__(SlicedPlan)
+        cdef const sign_store *store = store_of(signs)
+        lines = signs._memory if signs._memory is not None else filled_lines(set.kernel, store)
+        cdef const uint64_t *first = <const uint64_t *>cnp.PyArray_DATA(<cnp.ndarray>lines)
+        self.kernel = set.sliced
+        with nogil:
+            self.plan = sliced_plan_new(set.sliced, first, store.n_samples, store.n_vectors)
+        if self.plan == NULL:
+            raise MemoryError
+        return self
+
+    def __dealloc__(self):
+        sliced_plan_free(self.plan)
+
+
+cdef class Scratch:
+    """One thread's memory: at most 1 MB, unless one row, or a block, needs more.
+
+    `work` is complete but for the state, and for where totals and complexities are to go.
+    """
+
+    @staticmethod
+    cdef Scratch of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                    ptrdiff_t n_rows, SlicedPlan plan):
+        cdef Scratch self = Scratch.__new__(Scratch)
+        cdef int64_t n_lanes = signs.n_lanes()
+        cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
+        cdef ptrdiff_t tile = 0, n_block = 0 if plan is None else plan.kernel.block_rows, block
+        self.chunk.tile_rows = min(CHUNK_ROWS, n_rows)
+        block = n_block * 2 * 8
+        if not rows.in_place:
+            tile = 8 * max(self.chunk.tile_rows * TILE_WORDS,
+                           min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
+            block += n_block * store_of(signs).n_words * 8
+        cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
+        cdef ptrdiff_t capacity = max(1, min(self.chunk.tile_rows, fits))
+        self._memory = malloc(LINE_BYTES + workspace + tile + block
+                              + (2 * n_lanes + capacity * (n_lanes + 1)) * 8)
+        if self._memory == NULL:
+            raise MemoryError
+        self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
+        self.chunk.tile = <char *>on_a_line(self._memory) + workspace
+        self.chunk.before = <int64_t *>(<char *>self.chunk.tile + tile)
+        self.chunk.totals = self.chunk.before + 2 * n_lanes
+        self.chunk.counts = self.chunk.totals + capacity
+        self.chunk.capacity = capacity
+        self.work.kernel = kernel
+        self._signs, self._plan = signs, plan  # a thread may outlive the call, and the guard
+        self.work.signs = store_of(signs)
+        self.work.rows = rows
+        self.work.chunk = &self.chunk
+        if plan is not None:
+            self.sliced.kernel = plan.kernel
+            self.sliced.plan = plan.plan
+            self.sliced.totals = self.chunk.counts + capacity * n_lanes
+            self.sliced.growth = self.sliced.totals + n_block
+            self.sliced.packed = <uint64_t *>(self.sliced.growth + n_block)
+            self.sliced.scratch = sliced_scratch_new(plan.plan)
+            if self.sliced.scratch == NULL:
+                raise MemoryError
+            self.work.sliced = &self.sliced
+        return self
+
+    def __dealloc__(self):
+        sliced_scratch_free(self.sliced.scratch)
+        free(self._memory)
+
+
+cdef class Worker:
+    """Some rows of a call on one thread.
+
+    It keeps all that it reads: Ctrl-C ends the call while threads are at work, and whoever called
+    may drop the guard then.
+    """
+
+    cdef int prepare(self, const instruction_set *set, SignStore signs, const loss_rows *rows,
+                     object memory, ptrdiff_t n_rows, SlicedPlan plan) except -1:
+        self._rows, self._memory_of_rows = rows[0], memory
+        self.scratch = Scratch.of(set.kernel, signs, &self._rows, n_rows, plan)
+        self._at_work = allocate_lock()
+        self._at_work.acquire()
+        return 0
+
+    cdef void judge(self) noexcept nogil:
+        """Rows first..last."""
+
+    def __call__(self):
+        with nogil:
+            self.judge()
+        self._at_work.release()
+
+
+cdef int run_workers(list workers) except -1:
+    """Each on a thread of its own, until they are done, or Ctrl-C.
+
+    This thread works too, beside new ones: a new thread starts on an idle core, where one that is
+    woken often stays on the core of whoever woke it.  None of threading's: they run Python, where a
+    trace function or a destructor may wait for the lock that is held.
+    """
+    cdef Worker worker
+    for worker in workers[1:]:
+        start_new_thread(worker, ())
+    workers[0]()
+    for worker in workers:
+        PyErr_CheckSignals()  # those that came before do not end the wait
+        worker._at_work.acquire()
+    return 0
+
+
+# ---- sums of rows --------------------------------------------------------------------------------
+
+def sums_of_rows(rows, int64_t n_samples, *, bint packed):
     """Exact sums of rows of losses, every one of which is checked.
 
     `rows`, (k, n_samples), or packed (k, n_words) or (k, n_bytes), are as `as_values` and
@@ -545,43 +628,77 @@ def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
     unit_shift: 24 if a row has losses other than 0 and 1, else 0.  ValueError: a value is no loss,
     a bit stands past n_samples, or so many real-valued losses do not fit.
     """
-    cdef sign_store no_signs
+    cdef SignStore signs = SignStore(0, n_samples, 1, stored=False)  # for whose sums there is room
+    store_of(signs).n_strips = 0
+    return _sums(signs, rows, packed)[1:]
+
+
+def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
+    """Signed sums of rows of losses, int64, or where they fit int32, (k, n_vectors).
+
+    Returns them, and the sums of the rows and unit_shift, as `sums_of_rows`.
+    """
+    return _sums(signs, rows, packed)
+
+
+cdef tuple _sums(SignStore signs, rows, bint packed):
     cdef loss_rows losses
-    cdef chunk_of_rows chunk
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(rows, 0), row = 0
-    cdef cnp.ndarray sums = np.empty(n_rows, np.int64)
-    cdef int unit_shift = 0
-    rows = as_rows(&losses, rows, None, chosen.packer, 2, n_samples, packed)
-    no_signs.lines = NULL
-    no_signs.first_vector = no_signs.first_word = 0
-    no_signs.base = 0
-    no_signs.n_strips = 0
-    no_signs.n_vectors = 1  # for which the sums have room
-    no_signs.n_samples = n_samples
-    no_signs.n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
-    cdef ptrdiff_t n_tile = max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
-                                min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
-    cdef cnp.ndarray tile = aligned_int64(0 if losses.in_place else n_tile)
-    chunk.tile = cnp.PyArray_DATA(tile)
-    chunk.tile_rows = min(CHUNK_ROWS, n_rows)
-    chunk.workspace = NULL
-    chunk.counts = <int64_t *>cnp.PyArray_DATA(sums)  # of which there are none
-    chunk.capacity = n_rows
+    cdef const sign_store *store = store_of(signs)
+    cdef object values = as_rows(&losses, rows, None, chosen.packer, 2, store.n_samples, packed)
+    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0
+    cdef int unit_shift = 0, shift
+    cdef bint signed = store.n_strips > 0, narrow = store.n_samples < 1 << 31
+    cdef Scratch scratch = Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
+    cdef chunk_of_rows *chunk = &scratch.chunk
+    cdef cnp.ndarray totals = np.empty(n_rows, np.int64), sums = None
+    cdef int64_t *total = <int64_t *>cnp.PyArray_DATA(totals)
+    if signed:
+        sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
     while row < n_rows:
-        chunk.totals = <int64_t *>cnp.PyArray_DATA(sums) + row
         with nogil:
-            count_any_rows(chosen.kernel, &no_signs, &losses, row, n_rows - row, &chunk)
+            count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
         if chunk.n_rows == 0:
-            raise_unreadable(&losses, &no_signs, row, chunk.bad_sample)
+            raise_unreadable(&losses, store, row, chunk.bad_sample)
         if chunk.in_units and not unit_shift:
-            unit_shift = _UNIT_SHIFT
-            sums[:row] <<= _UNIT_SHIFT
-        elif unit_shift and not chunk.in_units:
-            sums[row:row + chunk.n_rows] <<= _UNIT_SHIFT
+            unit_shift, narrow = _UNIT_SHIFT, False
+            totals[:row] <<= _UNIT_SHIFT
+            if signed:
+                sums = sums.astype(np.int64)
+                sums[:row] <<= _UNIT_SHIFT
+        shift = 0 if chunk.in_units else unit_shift
+        memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
+        totals[row:row + chunk.n_rows] <<= shift
+        if signed and narrow:
+            sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
+        elif signed:
+            sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
         row += chunk.n_rows
         PyErr_CheckSignals()
-    return sums, unit_shift
+    return sums, totals, unit_shift
 
+
+cdef fused signed_sum:
+    int32_t
+    int64_t
+
+
+cdef void sign_counts(const chunk_of_rows *chunk, const sign_store *store, int shift,
+                      signed_sum *sums, ptrdiff_t first):
+    """S_j = 2 c_j - total of the chunk's rows, into rows of n_vectors from `first` on."""
+    cdef const int64_t *counts = chunk.counts
+    cdef ptrdiff_t row, vector, n_vectors = store.n_vectors
+    cdef int64_t total
+    sums += first * n_vectors
+    with nogil:
+        for row in range(chunk.n_rows):
+            total = chunk.totals[row]
+            for vector in range(n_vectors):
+                sums[vector] = <signed_sum>((2 * counts[vector] - total) << shift)
+            sums += n_vectors
+            counts += store.n_strips * LANES
+
+
+# ---- which row it is -----------------------------------------------------------------------------
 
 def fingerprints(cnp.ndarray rows not None, ptrdiff_t n_bytes, bytes key not None):
     """Keyed hashes of rows, uint64 (n_rows,): of the first n_bytes of each.

@@ -1,6 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What a declared search stores of its queries, and the binomial tails behind its limits."""
 
 import numpy as np
@@ -51,88 +48,6 @@ cdef enum:
 
 
 @cython.final
-cdef class _Cells:
-    """The memory of a query_table."""
-
-    cdef query_table table
-    cdef ptrdiff_t capacity
-    cdef uint64_t *one  # a row to add
-    cdef given_cells *given  # rows to add; at first, that one
-
-    def __cinit__(self, ptrdiff_t n_columns):
-        self.table.n_columns = n_columns
-        self.table.columns = <cells *>PyMem_RawCalloc(n_columns, sizeof(cells))
-        self.one = <uint64_t *>PyMem_RawCalloc(n_columns, sizeof(uint64_t))
-        self.given = <given_cells *>PyMem_RawCalloc(n_columns, sizeof(given_cells))
-        if self.table.columns == NULL or self.one == NULL or self.given == NULL:
-            raise MemoryError
-
-    def __dealloc__(self):
-        cdef ptrdiff_t column
-        if self.table.columns != NULL:
-            for column in range(self.table.n_columns):
-                PyMem_RawFree(self.table.columns[column].cells)
-        PyMem_RawFree(self.table.columns)
-        PyMem_RawFree(self.table.slots)
-        PyMem_RawFree(self.one)
-        PyMem_RawFree(self.given)
-
-    cdef void give_one(self) noexcept:
-        cdef ptrdiff_t column
-        for column in range(self.table.n_columns):
-            self.given[column].first = <const char *>(self.one + column)
-            self.given[column].stride = 0
-
-    cdef int give(self, list columns, ptrdiff_t n_rows) except -1:
-        cdef cnp.ndarray array
-        cdef ptrdiff_t column
-        if len(columns) != self.table.n_columns:
-            raise ValueError(f"columns must be {self.table.n_columns}, got {len(columns)}")
-        for column in range(self.table.n_columns):
-            array = columns[column]
-            if (cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) != n_rows
-                    or cnp.PyArray_ITEMSIZE(array) != sizeof(uint64_t)):
-                raise ValueError(f"columns must be {n_rows} numbers of 64 bits each")
-            self.given[column].first = <const char *>cnp.PyArray_DATA(array)
-            self.given[column].stride = cnp.PyArray_STRIDE(array, 0)
-        return 0
-
-    cdef int reserve(self, ptrdiff_t n_new) except -1:
-        """Room for what is given; what is there stays as it is, whatever goes wrong."""
-        cdef query_table *table = &self.table
-        cdef ptrdiff_t n_rows = table.n_rows, capacity = self.capacity, column, n_slots
-        cdef int width, bits = 0
-        cdef uint32_t *slots
-        cdef cells *cell
-        cdef void *memory
-        if n_rows + n_new > capacity:
-            capacity = n_rows + n_new + n_rows // 8
-        for column in range(table.n_columns):
-            cell = &table.columns[column]
-            if n_rows == 0:
-                cell.base = given_cell(&self.given[column], 0)
-            width = width_for(cell, &self.given[column], n_new)
-            if width > cell.width or width > 0 and capacity > self.capacity:
-                memory = PyMem_RawRealloc(cell.cells, capacity * width)
-                if memory == NULL:
-                    raise MemoryError
-                widen_cells(cell, memory, width, n_rows)
-        self.capacity = capacity
-        if 4 * (n_rows + n_new) > 3 * table.n_slots:
-            n_slots = max(4 * (n_rows + n_new) // 3 + 8, table.n_slots + table.n_slots // 2)
-            while n_slots >> bits:
-                bits += 1
-            if bits > MOST_INDEX_BITS:
-                raise OverflowError(f"a search keeps at most {3 << (MOST_INDEX_BITS - 2)} queries")
-            slots = <uint32_t *>PyMem_RawCalloc(n_slots, sizeof(uint32_t))
-            if slots == NULL:
-                raise MemoryError
-            PyMem_RawFree(table.slots)
-            fill_slots(table, slots, n_slots, bits)
-        return 0
-
-
-@cython.final
 cdef class QueryTable:
     """The queries of a search: for each, which is a code and a rerun, n_values numbers of 64 bits.
 
@@ -142,14 +57,34 @@ cdef class QueryTable:
 
     cdef readonly int64_t n_added
     cdef QuickLock _lock
-    cdef _Cells _cells
+    cdef query_table _table
+    cdef ptrdiff_t _capacity
+    cdef uint64_t *_row  # one to add
+    cdef given_cells *_given  # rows to add; at first, that one
     cdef dict _names  # the codes that are no int in [0, 2**63): cells have -1, -2, ... for them
 
     def __cinit__(self, ptrdiff_t n_values):
-        self._lock, self._cells, self._names = QuickLock(), _Cells(N_KEYS + n_values), {}
+        cdef ptrdiff_t n_columns = N_KEYS + n_values
+        self._lock, self._names = QuickLock(), {}
+        self._table.n_columns = n_columns
+        self._table.columns = <cells *>PyMem_RawCalloc(n_columns, sizeof(cells))
+        self._row = <uint64_t *>PyMem_RawCalloc(n_columns, sizeof(uint64_t))
+        self._given = <given_cells *>PyMem_RawCalloc(n_columns, sizeof(given_cells))
+        if self._table.columns == NULL or self._row == NULL or self._given == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef ptrdiff_t column
+        if self._table.columns != NULL:
+            for column in range(self._table.n_columns):
+                PyMem_RawFree(self._table.columns[column].cells)
+        PyMem_RawFree(self._table.columns)
+        PyMem_RawFree(self._table.slots)
+        PyMem_RawFree(self._row)
+        PyMem_RawFree(self._given)
 
     def __len__(self):
-        return self._cells.table.n_rows
+        return self._table.n_rows
 
     def add(self, codes, reruns, list values not None):
         """Add queries, unless one is there, or comes earlier, with other values.
@@ -163,8 +98,7 @@ cdef class QueryTable:
 
     cdef _add(self, codes, bint numbered, reruns, list values):
         """`add`; `numbered`: codes are as cells have them."""
-        cdef _Cells memory = self._cells
-        cdef query_table *table = &memory.table
+        cdef query_table *table = &self._table
         cdef ptrdiff_t n_rows = len(codes), n_before, n_odd, n_queries
         cdef Py_ssize_t n_names
         cdef cnp.ndarray numbers = None, places
@@ -174,13 +108,13 @@ cdef class QueryTable:
         n_before, n_names = table.n_rows, len(self._names)
         try:
             columns = [codes if numbered else self._numbered(codes), reruns, *values]
-            memory.give(columns, n_rows)
+            self._give(columns, n_rows)  # whose memory `columns` keeps
             if n_rows > 0:
-                memory.reserve(n_rows)
-            n_odd = add_rows(table, memory.given, n_rows)
+                self._reserve(n_rows)
+            n_odd = add_rows(table, self._given, n_rows)
             if table.n_rows < n_before + n_rows:
                 numbers, places = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-                place_rows(table, memory.given, n_rows, n_before,
+                place_rows(table, self._given, n_rows, n_before,
                            <int64_t *>cnp.PyArray_DATA(places), <int64_t *>cnp.PyArray_DATA(numbers))
                 odd = self._odd(places, n_odd) if n_odd else None
             n_queries = n_before if n_odd else table.n_rows
@@ -188,11 +122,7 @@ cdef class QueryTable:
             done = n_odd == 0
             self.n_added += n_rows if done else 0
         finally:
-            if not done:
-                take_back_rows(table, n_before)
-                while len(self._names) > n_names:
-                    self._names.popitem()
-            self._lock.end()
+            self._end(done, n_before, n_names)
         return answer
 
     def add_one(self, code, int64_t rerun, *values):
@@ -201,43 +131,96 @@ cdef class QueryTable:
         Returns how many there are now, and None, or the values that this query has already, a list
         of ints, if they are others.
         """
-        cdef _Cells memory = self._cells
-        cdef query_table *table = &memory.table
-        cdef ptrdiff_t column = 0, n_before
+        cdef query_table *table = &self._table
+        cdef ptrdiff_t column, n_before, n_values = table.n_columns - N_KEYS
         cdef Py_ssize_t n_names
         cdef double real
         cdef bint done = False
         cdef int64_t place, number
-        if len(values) != table.n_columns - N_KEYS:
-            raise ValueError(f"values must be {table.n_columns - N_KEYS}, got {len(values)}")
+        if len(values) != n_values:
+            raise ValueError(f"values must be {n_values}, got {len(values)}")
         before = None
         self._lock.take()
         n_before, n_names = table.n_rows, len(self._names)
         try:
-            memory.one[0], memory.one[1] = <uint64_t>self._number(code), <uint64_t>rerun
-            for value in values:
+            self._row[0], self._row[1] = <uint64_t>self._number(code), <uint64_t>rerun
+            for column, value in enumerate(values, N_KEYS):
                 if isinstance(value, float):
                     real = value
-                    memcpy(memory.one + N_KEYS + column, &real, sizeof(real))
+                    memcpy(self._row + column, &real, sizeof(real))
                 else:
-                    memory.one[N_KEYS + column] = PyLong_AsUnsignedLongLongMask(value)
-                column += 1
-            memory.give_one()
-            memory.reserve(1)
-            if add_rows(table, memory.given, 1):
-                place_rows(table, memory.given, 1, n_before, &place, &number)
+                    self._row[column] = PyLong_AsUnsignedLongLongMask(value)
+            for column in range(table.n_columns):
+                self._given[column].first = <const char *>(self._row + column)
+                self._given[column].stride = 0
+            self._reserve(1)
+            if add_rows(table, self._given, 1):
+                place_rows(table, self._given, 1, n_before, &place, &number)
                 before = [<int64_t>cell_at(&table.columns[N_KEYS + column], place)
-                          for column in range(len(values))]
+                          for column in range(n_values)]
             answer = table.n_rows, before  # for which there may be no memory
             self.n_added += before is None
             done = True
         finally:
-            if not done:
-                take_back_rows(table, n_before)
-                while len(self._names) > n_names:
-                    self._names.popitem()
-            self._lock.end()
+            self._end(done, n_before, n_names)
         return answer
+
+    cdef int _end(self, bint done, ptrdiff_t n_before, Py_ssize_t n_names) except -1:
+        """Ends a call; one that is not done has changed nothing."""
+        if not done:
+            take_back_rows(&self._table, n_before)
+            while len(self._names) > n_names:
+                self._names.popitem()
+        self._lock.end()
+        return 0
+
+    cdef int _give(self, list columns, ptrdiff_t n_rows) except -1:
+        cdef cnp.ndarray array
+        cdef ptrdiff_t column, n_columns = self._table.n_columns
+        if len(columns) != n_columns:
+            raise ValueError(f"columns must be {n_columns}, got {len(columns)}")
+        for column in range(n_columns):
+            array = columns[column]
+            if (cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) != n_rows
+                    or cnp.PyArray_ITEMSIZE(array) != sizeof(uint64_t)):
+                raise ValueError(f"columns must be {n_rows} numbers of 64 bits each")
+            self._given[column].first = <const char *>cnp.PyArray_DATA(array)
+            self._given[column].stride = cnp.PyArray_STRIDE(array, 0)
+        return 0
+
+    cdef int _reserve(self, ptrdiff_t n_new) except -1:
+        """Room for what is given; what is there stays as it is, whatever goes wrong."""
+        cdef query_table *table = &self._table
+        cdef ptrdiff_t n_rows = table.n_rows, capacity = self._capacity, column, n_slots
+        cdef int width, bits = 0
+        cdef uint32_t *slots
+        cdef cells *cell
+        cdef void *memory
+        if n_rows + n_new > capacity:
+            capacity = n_rows + n_new + n_rows // 8
+        for column in range(table.n_columns):
+            cell = &table.columns[column]
+            if n_rows == 0:
+                cell.base = given_cell(&self._given[column], 0)
+            width = width_for(cell, &self._given[column], n_new)
+            if width > cell.width or width > 0 and capacity > self._capacity:
+                memory = PyMem_RawRealloc(cell.cells, capacity * width)
+                if memory == NULL:
+                    raise MemoryError
+                widen_cells(cell, memory, width, n_rows)
+        self._capacity = capacity
+        if 4 * (n_rows + n_new) > 3 * table.n_slots:
+            n_slots = max(4 * (n_rows + n_new) // 3 + 8, table.n_slots + table.n_slots // 2)
+            while n_slots >> bits:
+                bits += 1
+            if bits > MOST_INDEX_BITS:
+                raise OverflowError(f"a search keeps at most {3 << (MOST_INDEX_BITS - 2)} queries")
+            slots = <uint32_t *>PyMem_RawCalloc(n_slots, sizeof(uint32_t))
+            if slots == NULL:
+                raise MemoryError
+            PyMem_RawFree(table.slots)
+            fill_slots(table, slots, n_slots, bits)
+        return 0
 
     def columns(self):
         """Everything, in the order in which it was added.
@@ -252,14 +235,13 @@ cdef class QueryTable:
 
     def copy(self):
         """Another one that has the same."""
-        make, told = self.__reduce__()
-        return make(*told)
+        return table_of_columns(self.n_added, *self._columns())
 
     def __reduce__(self):
         return table_of_columns, (self.n_added, *self._columns())
 
     cdef tuple _columns(self):
-        cdef query_table *table = &self._cells.table
+        cdef query_table *table = &self._table
         cdef ptrdiff_t row, column
         cdef cnp.ndarray array
         cdef int64_t *out
@@ -278,15 +260,14 @@ cdef class QueryTable:
 
     cdef _odd(self, cnp.ndarray places, ptrdiff_t n_odd):
         """The odd rows of those that are given, and the values of their queries."""
-        cdef _Cells memory = self._cells
-        cdef query_table *table = &memory.table
+        cdef query_table *table = &self._table
         cdef ptrdiff_t n_values = table.n_columns - N_KEYS, row, value, n = 0
         cdef const int64_t *place = <const int64_t *>cnp.PyArray_DATA(places)
         cdef cnp.ndarray rows = np.empty(n_odd, np.int64)
         cdef cnp.ndarray values = np.empty((n_values, n_odd), np.int64)
         cdef int64_t *out = <int64_t *>cnp.PyArray_DATA(values)
         for row in range(cnp.PyArray_DIM(places, 0)):
-            if is_odd(table, memory.given, row, place[row]):
+            if is_odd(table, self._given, row, place[row]):
                 (<int64_t *>cnp.PyArray_DATA(rows))[n] = row
                 for value in range(n_values):
                     out[value * n_odd + n] = <int64_t>cell_at(&table.columns[N_KEYS + value],

@@ -1,9 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """Rows of losses into the extremes of their studentised sums, on one thread or several."""
-
-from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
@@ -11,14 +6,14 @@ cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport int64_t
 
-from radabound_fast._kernels.c_kernels cimport (
-    LANES, SLICED_MOST_INTO, SLICED_MOST_SAMPLES, instruction_set, studentised,
+from radabound_fast._kernels.c_sources cimport (
+    LANES, SLICED_MOST_INTO, SLICED_MOST_SAMPLES, instruction_set, loss_rows, sliced_pays,
+    studentise_rows, studentised,
 )
-from radabound_fast._kernels.c_scan cimport loss_rows, sliced_pays, studentise_rows
-from radabound_fast._kernels.rows cimport SignStore, as_rows, chosen, raise_unreadable, store_of
-from radabound_fast._kernels.scratch cimport Scratch, SlicedPlan
+from radabound_fast._kernels.rows cimport (
+    SignStore, SlicedPlan, Worker, as_rows, chosen, raise_unreadable, run_workers, store_of,
+)
 
 cnp.import_array()
 
@@ -53,9 +48,10 @@ cdef class StudentisedScan:
         cdef loss_rows losses
         cdef object values = as_rows(&losses, rows, None, self.set.packer, 2,
                                      store_of(self.signs).n_samples, packed)
-        cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0, length, block = 1, bad
+        cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0, length, block = 1
         cdef SlicedPlan plan = self._plan_for(&losses, n_rows)
-        cdef _Task task
+        cdef _Part part
+        cdef list parts
         if not 1 <= len(into) <= SLICED_MOST_INTO:
             raise ValueError("into must be one way or two")
         if n_rows == 0:
@@ -65,28 +61,20 @@ cdef class StudentisedScan:
         n_threads = max(1, min(n_threads, n_rows // block))
         length = SLAB_CELLS // (store_of(self.signs).n_words * store_of(self.signs).n_strips)
         length = max(1, min(length, (n_rows - 1) // n_threads + 1) // block) * block
-        tasks = [_Task.of(self, &losses, values, min(n_rows, length + block), plan, into)
+        parts = [_Part.of(self, &losses, values, min(n_rows, length + block), plan, into)
                  for _ in range(n_threads)]
         while row < n_rows:
-            at_work = []
-            for task in tasks:
-                if row < n_rows:
-                    task.first, task.last = row, min(n_rows, row + length)
-                    row = task.last
-                    at_work.append(task)
-            # this thread works too, beside new ones, which start on an idle core
-            for task in at_work[1:]:
-                start_new_thread(task, ())
-            at_work[0]()
-            for task in at_work:
-                task.done.acquire()
-            for task in at_work:
-                if task.stop < task.last:
-                    raise_unreadable(&losses, store_of(self.signs), task.stop,
-                                     task.scratch.chunk.bad_sample)
+            for part in parts:
+                part.first, part.last = row, min(n_rows, row + length)
+                row = part.last
+            run_workers(parts)
+            for part in parts:
+                if part.stop < part.last:
+                    raise_unreadable(&losses, store_of(self.signs), part.stop,
+                                     part.scratch.chunk.bad_sample)
             PyErr_CheckSignals()
-        for task in tasks:
-            for ours, theirs in zip(into, task.into):
+        for part in parts:
+            for ours, theirs in zip(into, part.into):
                 np.maximum(ours[2], theirs[2], out=ours[2])
                 np.minimum(ours[3], theirs[3], out=ours[3])
 
@@ -97,7 +85,7 @@ cdef class StudentisedScan:
                                    n_rows)):
             return None
         if self.plan is None:
-            self.plan = SlicedPlan.of(self.set.kernel, self.set.sliced, self.signs)
+            self.plan = SlicedPlan.of(self.set, self.signs)
         return self.plan
 
 
@@ -129,28 +117,20 @@ def raise_maxima(cnp.ndarray maxima not None, cnp.ndarray sums not None,
 
 
 @cython.final
-cdef class _Task:
-    """Some rows on one thread, into extremes of its own.
+cdef class _Part(Worker):
+    """Some rows into extremes of its own."""
 
-    It keeps all that it reads: Ctrl-C ends the call while threads are at work.
-    """
-
-    cdef Scratch scratch
-    cdef loss_rows rows
     cdef studentised ways[SLICED_MOST_INTO]
-    cdef int n_into
     cdef list into
-    cdef object memory  # of the rows
-    cdef ptrdiff_t first, last, stop
-    cdef object done  # a lock: taken from when the work begins until it is done
+    cdef int n_into
+    cdef ptrdiff_t stop
 
     @staticmethod
-    cdef _Task of(StudentisedScan scan, const loss_rows *rows, object memory, ptrdiff_t n_rows,
+    cdef _Part of(StudentisedScan scan, const loss_rows *rows, object memory, ptrdiff_t n_rows,
                   SlicedPlan plan, object into):
-        cdef _Task self = _Task.__new__(_Task)
+        cdef _Part self = _Part()
         cdef ptrdiff_t n_lanes = scan.n_lanes, k = cnp.PyArray_DIM(memory, 0)
-        self.rows, self.memory = rows[0], memory
-        self.scratch = Scratch.of(scan.set.kernel, scan.signs, &self.rows, n_rows, plan)
+        self.prepare(scan.set, scan.signs, rows, memory, n_rows, plan)
         self.into, self.n_into = [], len(into)
         for i, (offsets, sign_sums, highest, lowest, means, scales) in enumerate(into):
             way = (offsets, sign_sums, highest.copy(), lowest.copy(), means, scales)
@@ -161,15 +141,11 @@ cdef class _Task:
             self.ways[i].lowest = doubles(way[3], n_lanes)
             self.ways[i].means = doubles(means, k)
             self.ways[i].scales = doubles(scales, k)
-        self.done = allocate_lock()
-        self.done.acquire()
         return self
 
-    def __call__(self):
-        with nogil:
-            self.stop = studentise_rows(&self.scratch.work, self.first, self.last, self.ways,
-                                        self.n_into)
-        self.done.release()
+    cdef void judge(self) noexcept nogil:
+        self.stop = studentise_rows(&self.scratch.work, self.first, self.last, self.ways,
+                                    self.n_into)
 
 
 cdef double *doubles(cnp.ndarray values, ptrdiff_t length) except NULL:

@@ -1,6 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
-# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What other modules stand on: tracebacks without variables, a lock, shared state, open files."""
 
 import functools
@@ -103,7 +100,7 @@ cdef int raise_broken_into() except -1:
 
 
 cdef class QuickLock:
-    """A lock: ``with lock:``, or `take` and `end` where the two calls of that would count.
+    """A lock: ``with lock:``, or `take` and `end` where the 100 ns of that would count.
 
     To wait for another thread does not ignore Ctrl-C.  Taken again by the thread that has it, it
     is a RuntimeError: to wait would be for ever.
@@ -178,16 +175,18 @@ cdef class SharedState:
         if self._forked() or self.ledger is None and self.before is None or self.lock.is_mine():
             return
         outer = handled_exception()
-        with self.lock:
-            try:
-                self._undo()
-                if self.ledger is not None and not self.retired:
-                    self._take(self.ledger.read())
-            except BaseException as error:
-                if self.ledger is not None:
-                    self.ledger.rollback()  # so that it is read again
-                forget_locals(error, outer)
-                raise
+        self.lock.take()
+        try:
+            self._undo()
+            if self.ledger is not None and not self.retired:
+                self._take(self.ledger.read())
+        except BaseException as error:
+            if self.ledger is not None:
+                self.ledger.rollback()  # so that it is read again
+            forget_locals(error, outer)
+            raise
+        finally:
+            self.lock.end()
 
     def keep_in(self, ledger):
         """From now on each change is committed to `ledger` before its answer leaves."""
@@ -206,17 +205,19 @@ cdef class SharedState:
         """Return `decide()`, with what it changes committed; None: no query may be answered."""
         if self._forked():
             return None
-        with self.lock:
-            try:
-                if not self._begin():
-                    return None
-                self._remember()
-                outcome = decide()
-                self._commit()
-                return outcome
-            except BaseException:  # KeyboardInterrupt too: no answer has left yet
-                self._undo()
-                raise
+        self.lock.take()
+        try:
+            if not self._begin():
+                return None
+            self._remember()
+            outcome = decide()
+            self._commit()
+            return outcome
+        except BaseException:  # KeyboardInterrupt too: no answer has left yet
+            self._undo()
+            raise
+        finally:
+            self.lock.end()
 
     cdef bint _begin(self) except -1:
         """Starts a change; False: no query may be answered.  If it fails, `_undo`."""

@@ -19,25 +19,13 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     It holds with probability at least ``1 - 2 exp(-nats)``, at any m.  `losses` is an array_like
     of shape (n_samples,) in [0, 1], else a ValueError is raised.
 
-    Notes
-    -----
     Against the claim that the expectation is at most mu, a capital of 1 is bet on the samples one
-    after another: ``prod_i (1 + b_i (x_i - mu))``, 0 <= b_i < 1/mu, has an expectation of at most 1
-    if the claim is true, for any bets that depend on earlier samples alone.  So has the mean of
-    several strategies, which therefore reaches exp(nats) with probability at most exp(-nats)
-    (Markov), and it falls in mu: the lower limit is where it reaches that.  The upper limit is that
-    of 1 - x, in mirror image (Result 24).
-
-    Nine tenths of the capital take bets of about ``sqrt(2 nats / m)`` over the standard deviation
-    of the samples before, as in Waudby-Smith and Ramdas (2024).  A tenth is shared by bets that are
-    fixed, for standard deviations from 1/2 down by square roots of 2, so that a start that looks
-    unlike the rest costs little.  For these, values are put into bins by sharing each between the
-    two nearest edges; the logarithm is concave, and the capital never overstated.  Samples are
+    after another, by several strategies; it reaches exp(nats) with probability at most exp(-nats)
+    if the claim is true, and the lower limit is the mu at which it does (Result 24, after
+    Waudby-Smith and Ramdas 2024).  The upper limit is that of 1 - x, in mirror image.  Samples are
     taken in steps of about .618 m, since files are often sorted; another order of the samples has
     slightly other limits.
 
-    Examples
-    --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
@@ -56,8 +44,6 @@ def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
     over the capital of `betting_interval`, which says what `losses` are.  nats, above 0, are fixed
     beforehand: the bets are the best ones for a result of ``exp(-nats)``.
 
-    Examples
-    --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> f"{betting_p_value(losses, 0.048, nats=3.0):.0e}"
     '5e-03'

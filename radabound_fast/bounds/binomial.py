@@ -47,14 +47,10 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     c)``: at an error of alpha* or more on each side every `binomial_interval` lies within epsilon
     of its mean.
 
-    Notes
-    -----
     ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c (Result 16), so that few counts have to be
     tried, if ``(m - 1) (epsilon - 1/m)^2 >= 2/3``.  Else, at more than 4096 samples, alpha* is
     Hoeffding's ``exp(-2 m epsilon^2)``, which is larger; hardly a query is affordable there.
 
-    Examples
-    --------
     >>> binomial_queries(4000, 0.04, 0.04)
     88086
     """
@@ -108,13 +104,9 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     `kl_interval`, and further from the mean than the exact limits by less than 1e-9 of the distance
     where nats >= 3.
 
-    Notes
-    -----
     The limits of Clopper and Pearson (1934); computed by a continued fraction and the series of
     Loader (2000).
 
-    Examples
-    --------
     >>> low, high = binomial_interval(80, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.010533319, 0.0338793053)

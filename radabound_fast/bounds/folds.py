@@ -32,10 +32,8 @@ def cross_validation_interval(
 
     Notes
     -----
-    Result 27: for every lambda fixed beforehand
-    ``exp((m/k) (lambda CV - ln(1 - T + T exp(lambda))))`` has an expectation of at most 1, and so
-    has its mean over several lambda, of which the first, with a third of the weight, is that of
-    Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999), and the last is 3.
+    By betting on several lambda, of which the first, with a third of the weight, is that of
+    Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999): Result 27.
 
     Examples
     --------
@@ -66,8 +64,6 @@ def weighted_cross_validation_interval(
     ``mean -+ sqrt(k nats / (2 n_effective))`` by Hoeffding's bound for one fold, with
     ``1 / sum(a**2)`` for n_effective and weights a of sum 1: Result 27 (a).
 
-    Examples
-    --------
     >>> from math import log
     >>> low, high = weighted_cross_validation_interval(0.2, 1e5, 5, nats=log(20) + log(10**6))
     >>> round(low, 4), round(high, 4)

@@ -40,9 +40,8 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
     Notes
     -----
-    The weights w of the histories of one length sum to 1: they are their probabilities where the
-    probabilities of the verdicts are drawn uniformly (Laplace).  What costs is the rarer verdict:
-    a candidate that fails, as nearly all do, costs next to nothing.
+    The weights w of the histories of one length sum to 1.  What costs is the rarer verdict: a
+    candidate that fails, as nearly all do, costs next to nothing.
 
     Examples
     --------
@@ -115,14 +114,12 @@ def confirmation_nats(
     ----------
     n_finalists : int
         Finalists of this batch, or claims about them.
-    batch : int, default 1
-        Its place among the batches, from 1.
-    n_batches : int or None, default 1
-        How many batches were declared, each of which has ``delta / n_batches``; None: any number,
-        and batch t has ``delta / (t (t + 1))``.
-    log_outcomes : float, default 0
+    batch, n_batches : int, int or None
+        The place of this batch, from 1, and how many were declared, each of which has
+        ``delta / n_batches``; None: any number, and batch t has ``delta / (t (t + 1))``.
+    log_outcomes : float
         ``ln M`` summed over earlier batches: each was told one of at most M possible outcomes.
-    n_families : int, default 1
+    n_families : int
         Kinds of claims that share delta equally: values, gains over a baseline, gains of pairs.
 
     Returns

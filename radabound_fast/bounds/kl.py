@@ -24,8 +24,6 @@ def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     `means`, array_like in [0, 1], are of losses in [0, 1].  But for rounding no limit is further
     from its mean than Hoeffding's ``sqrt(nats / (2 m))``.
 
-    Examples
-    --------
     >>> low, high = kl_interval(0.02, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.0099152029, 0.0351713082)

@@ -32,8 +32,6 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in
     ``4 l e``; the printed 8 is conservative, and used here.
 
-    Examples
-    --------
     >>> round(rademacher_log_tail(0.05, n_samples=4000, n_vectors=32), 3)
     -69.065
     """

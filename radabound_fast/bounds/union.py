@@ -42,8 +42,6 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
     ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; else, with weights 1/(k (k+1)), the
     largest k for which ``k (k+1)`` is at most that.
 
-    Examples
-    --------
     >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
     (18110, 134)
     """
@@ -63,8 +61,6 @@ def dyadic_code(queries: Any) -> Any:
     `queries` is k, an int or array_like of int; the first query is 1.  Constant over each power of
     two, so that what passes changes log2 k times; the weights sum to 1.
 
-    Examples
-    --------
     >>> round(dyadic_code(1000), 4)
     10.9388
     """

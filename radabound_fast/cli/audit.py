@@ -23,7 +23,7 @@ from radabound_fast.cli.options import (
 )
 from radabound_fast.cli.pooling import PoolAudit
 from radabound_fast.cli.searching import SearchAudit
-from radabound_fast.files.sources import SUFFIXES
+from radabound_fast.files.place import SUFFIXES
 from radabound_fast.metrics import METRICS
 
 

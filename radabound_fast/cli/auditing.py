@@ -17,10 +17,9 @@ from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.cli.options import OK, judged, takes_classes
 from radabound_fast.files.answers import answers_file
 from radabound_fast.files.output import write_figure
-from radabound_fast.files.place import expanded
+from radabound_fast.files.place import CSV, expanded
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import open_losses, open_predictions
-from radabound_fast.files.sources import CSV, SUFFIXES
 from radabound_fast.guards.report import plain
 from radabound_fast.metrics import METRICS
 from radabound_fast.rows.labels import Labels
@@ -51,15 +50,12 @@ class Files:
         if (args.predictions is None) != (args.labels is None):
             raise ValueError("--labels must be given with --predictions, and only with them")
         paths = [*(args.labels or ()), *(args.predictions or ()), *(args.losses or ())]
-        if args.header and not any(
-            name.lower().endswith(CSV) for name in expanded(paths, SUFFIXES)
-        ):
+        if args.header and not any(name.lower().endswith(CSV) for name in expanded(paths)):
             raise ValueError("--header is for .csv files, got none")
         labels_header, header = HEADERS[args.header]
         how = {
             "transpose": args.transpose,
-            "packed": bool(args.packed),
-            "bitorder": args.packed if isinstance(args.packed, str) else None,
+            "packed": args.packed,
             "header": header,
         }
         if args.losses:

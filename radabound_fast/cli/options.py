@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_choice, check_count
 from radabound_fast._extras import needs
 from radabound_fast.cli.spaces import read_space
-from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target, write_figure
+from radabound_fast.files.place import split_key
 from radabound_fast.files.reading import open_labels, open_losses, read_values
 from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS, choice_of

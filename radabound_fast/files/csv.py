@@ -3,16 +3,11 @@
 The csv module reads them, and not pyarrow: a row is a query, with a column for each sample, and
 pyarrow takes 10 s for a file of 10 rows and 400,000 columns that the csv module reads in 0.3 s.
 
-A file of predictions or labels holds numbers if every cell prints back as it stands, all of them
-in one way:
-
-* the shortest, as Python and pandas write numbers: ``1``, ``-3``, ``1.0``, ``0.25``, ``1e-05``;
-* with so many decimals, as ``"%.2f"`` writes them: ``1.00``, ``0.30``;
-* with so many decimals and an exponent, as ``numpy.savetxt`` does: ``1.000000000000000000e+00``.
-
-Spaces around a number are no part of it.  Every other file is text: ``01``, ``1_1``, ``+1``,
-``007.1``, ``1.1`` beside ``1.10``.  So no two texts of a file become one number, but for ``1`` and
-``1.0``, which are one, and for the two zeros.
+A file of predictions or labels holds numbers if every cell, but for spaces around it, prints back
+as it stands, all of them in one way: the shortest (``1``, ``-3``, ``1.0``, ``0.25``, ``1e-05``), or
+with so many decimals (``1.00``), or so many and an exponent, as ``numpy.savetxt`` writes.  Every
+other file is text: ``01``, ``1_1``, ``1.1`` beside ``1.10``.  So no two texts of a file become one
+number, but for ``1`` and ``1.0``, which are one, and for the two zeros.
 """
 
 from __future__ import annotations
@@ -44,12 +39,6 @@ HEADER_HINT = "; if a first line is a header, say so (--header)"
 INDEX_HINT = "; an index column? pandas leaves it out with index=False"
 
 
-class Line(NamedTuple):
-    number: int  # of the file's lines, from 1 on
-    cells: list[str]
-    first: int = 1  # the column of the first of these cells
-
-
 class Place(NamedTuple):
     """A cell, and where it stands, counted from 1."""
 
@@ -64,6 +53,16 @@ class Place(NamedTuple):
     def where(self) -> str:
         """Without the cell, which may be a label."""
         return f"line {self.line}, cell {self.column}"
+
+
+class Line(NamedTuple):
+    number: int  # of the file's lines, from 1 on
+    cells: list[str]
+    first: int = 1  # the column of the first of these cells
+
+    def place(self, cell: str) -> Place:
+        """Where a cell stands first."""
+        return Place(self.number, self.cells.index(cell) + self.first, cell)
 
 
 def lines_of(name: str) -> Iterator[Line]:
@@ -110,14 +109,14 @@ class CsvFile:
     """
 
     def __init__(self, name: str, *, header: bool | None, classes: bool) -> None:
-        self.name, self._classes = name, classes
+        self.name = name
         self.is_indexed = header is not False and self._has_index()
         self.has_header = self.is_indexed or bool(header)
         self.names: list[str] | None = None  # the header: names of the cells of a row
         self.first: list[str] = []  # the first row
         # a cell that is no number, or not one in the way of those before it, in the first such line
         self.text: Place | None = None
-        self._ways = _EVERY_WAY
+        self._ways = _EVERY_WAY if classes else frozenset()
         self._missing: Place | None = None
         self._has_words = self._has_numbers = False
         n_rows = 0
@@ -126,13 +125,14 @@ class CsvFile:
             self.first = self.first or line.cells
             if classes:
                 self._look_at(line)
+        # a value that is missing among numbers, and no word for a class
+        if self._missing is not None and self._has_numbers and not self._has_words:
+            hint = INDEX_HINT if self._missing == (1, 1, "") else ""
+            raise ValueError(f"{name} must have no missing values, got {self._missing}{hint}")
+        self.may_have_header = header is None and n_rows > 1 and not self.has_header
         self.shape = n_rows, len(self.first)  # rows, and cells in each
-        self.dtype: np.dtype[Any] = np.dtype(np.float64)
-        if classes:
-            self.dtype = np.dtype(np.str_ if self.text else np.float64)
-            if _INTEGER in self._ways:
-                self.dtype = np.dtype(np.int64)
-            self._check_none_missing()
+        kind = np.str_ if self.text else np.int64 if _INTEGER in self._ways else np.float64
+        self.dtype: np.dtype[Any] = np.dtype(kind)
 
     def _has_index(self) -> bool:
         """Whether the first column has no name, and counts the rows from 0 or 1."""
@@ -164,18 +164,12 @@ class CsvFile:
             if ways:
                 self._has_numbers = True
             elif cell.strip() in _MISSING:
-                self._missing = self._missing or _place(line, cell)
+                self._missing = self._missing or line.place(cell)
             else:
                 self._has_words = True
             self._ways &= ways
             if not self._ways:
-                self.text = self.text or _place(line, cell)
-
-    def _check_none_missing(self) -> None:
-        """Raise a ValueError if every cell is a number or says that one is missing."""
-        if self._missing is not None and self._has_numbers and not self._has_words:
-            hint = INDEX_HINT if self._missing == (1, 1, "") else ""
-            raise ValueError(f"{self.name} must have no missing values, got {self._missing}{hint}")
+                self.text = self.text or line.place(cell)
 
     def source(self, dtype: np.dtype[Any]) -> Source:
         """What reads its rows as text or as numbers."""
@@ -192,10 +186,6 @@ class CsvFile:
         return Source(self.shape, dtype, blocks, columns=self.names)
 
 
-def _place(line: Line, cell: str) -> Place:
-    return Place(line.number, line.cells.index(cell) + line.first, cell)
-
-
 def ways_of(cell: str) -> frozenset[str]:
     """Ways in which a cell prints back as it stands; none if it is text."""
     text = cell.strip(" \t")
@@ -206,12 +196,10 @@ def ways_of(cell: str) -> frozenset[str]:
     ways = [way for way in (f".{decimals}f", f".{decimals}e") if format(number, way) == text]
     if text in (repr(number), repr(number).removesuffix(".0")):
         ways.append("")
-    if (
-        text.removeprefix("-").isdigit()
-        and str(int(text)) == text
-        and -(2**63) <= int(text) < 2**63
-    ):
-        ways.append(_INTEGER)
+    if plain[0].removeprefix("-").isdigit():
+        whole = int(text)
+        if str(whole) == text and -(2**63) <= whole < 2**63:
+            ways.append(_INTEGER)
     return frozenset(ways)
 
 
@@ -225,9 +213,7 @@ def _numbers(name: str, lines: list[Line], dtype: np.dtype[Any]) -> np.ndarray:
         numbers = np.fromiter(map(read, cells), dtype).reshape(len(lines), -1)
         if not any("_" in "".join(line.cells) for line in lines):  # 1_1 is 11 to Python
             return numbers
-    place = next(
-        _place(line, cell) for line in lines for cell in line.cells if not _is_number(cell)
-    )
+    place = next(line.place(cell) for line in lines for cell in line.cells if not _is_number(cell))
     hint = HEADER_HINT if place.line == 1 else ""
     raise ValueError(f"{name} must hold numbers, got {place}{hint}")
 

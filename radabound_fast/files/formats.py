@@ -1,4 +1,4 @@
-"""Reads arrays from .npy, .npz and .zarr: each function opens one and returns its shape."""
+"""Sources of rows: arrays from .npy, .npz and .zarr, and what several become together."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import sys
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from radabound_fast._checks import counted
 from radabound_fast._extras import needs
-from radabound_fast.files.place import is_url, opened
+from radabound_fast.files.place import is_url, opened, split_key
 
 
 class Source(NamedTuple):
@@ -30,12 +30,6 @@ class Source(NamedTuple):
     blocks: Callable[[int], Iterator[np.ndarray]]
     names: list[str] | None = None  # of the entries along the first axis
     columns: list[str] | None = None  # of those along the second
-
-
-def split_key(name: str) -> tuple[str, str | None]:
-    """``FILE.npz:key`` in its two parts; the key is None where there is none."""
-    at = name.lower().rfind(".npz:")
-    return (name, None) if at < 0 else (name[: at + 4], name[at + 5 :])
 
 
 def legible(name: str, block: np.ndarray) -> np.ndarray:
@@ -66,9 +60,12 @@ def one_line(message: object, most: int = 150) -> str:
 
 
 def of_array(
-    array: np.ndarray, before: Callable[[int, int], None] = lambda first, last: None
+    array: np.ndarray,
+    transpose: bool = False,
+    before: Callable[[int, int], None] = lambda first, last: None,
 ) -> Source:
-    """Rows of an array; ``before(first, last)`` is called before each block of rows."""
+    """Rows, or columns, of an array; ``before(first, last)`` is called before each block."""
+    array = array.T if transpose else array
 
     def blocks(n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(array), n_rows):
@@ -82,8 +79,55 @@ def transposed(source: Source) -> Source:
     """The transpose, which needs the whole array in memory."""
     if 0 in source.shape:
         return Source(source.shape[::-1], source.dtype, source.blocks)
-    whole = of_array(np.concatenate(list(source.blocks(source.shape[0]))).T)
+    whole = of_array(np.concatenate(list(source.blocks(source.shape[0]))), transpose=True)
     return whole._replace(names=source.columns)
+
+
+def side_by_side(name: str, sources: Sequence[Source], n_samples: int | None) -> list[Source]:
+    """Transposed files as what they are together: more models, or more samples of the same.
+
+    One source, if each has some of the samples of the same models; the same sources, if each has
+    all samples; else a ValueError.
+    """
+    lengths = [source.shape[1] for source in sources]
+    same = all(source.shape[0] == sources[0].shape[0] for source in sources)
+    same = same and all(source.names == sources[0].names for source in sources)
+    if n_samples is None and not same or set(lengths) == {n_samples}:
+        return list(sources)
+    if same and (n_samples is None and sources[0].names or sum(lengths) == n_samples):
+        return [_longer(sources)]
+    if n_samples is None and len(set(lengths)) == 1:
+        return list(sources)
+    wanted = "samples" if n_samples is None else counted(n_samples, "sample")
+    raise ValueError(
+        f"{name} must each have all {wanted}, or the same models and together all {wanted}, got "
+        f"{', '.join(f'{source.shape[0]:,} x {source.shape[1]:,}' for source in sources)[:100]}"
+    )
+
+
+def _longer(sources: Sequence[Source]) -> Source:
+    """Join sources that have the same models, each with some of the samples, in order."""
+
+    def blocks(n: int) -> Iterator[np.ndarray]:
+        for parts in zip(*(_of_length(n, source.blocks(n)) for source in sources), strict=True):
+            yield np.concatenate(parts, axis=1)
+
+    n_samples = sum(source.shape[1] for source in sources)
+    dtype = np.result_type(*(source.dtype for source in sources))
+    return Source((sources[0].shape[0], n_samples), dtype, blocks, sources[0].names)
+
+
+def _of_length(n: int, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Blocks anew, of exactly n rows, the last of fewer."""
+    rest: np.ndarray | None = None
+    for block in blocks:
+        whole = block if rest is None or not len(rest) else np.concatenate([rest, block])
+        end = len(whole) // n * n
+        for start in range(0, end, n):
+            yield whole[start : start + n]
+        rest = whole[end:]
+    if rest is not None and len(rest):
+        yield rest
 
 
 # .npy and .npz
@@ -149,12 +193,16 @@ def npy_source(name: str, transpose: bool) -> Source:
         header = array_header(name, file)
         start = file.tell()
         _check_n_bytes(name, header, file.seek(0, os.SEEK_END) - start)
+        by_rows = bool(header.shape and header.n_bytes and not header.fortran_order)
+        if is_url(name) and by_rows and not transpose:
+            return _npy_of_url(name, header, start)
         if is_url(name):
-            return _npy_of_url(name, transpose, header, start)
+            file.seek(start)
+            return of_array(header.array(file.read()), transpose)
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     array = header.array(pages, start)
-    if transpose or header.fortran_order or not header.n_bytes or sys.platform != "linux":
-        return of_array(array.T if transpose else array)
+    if transpose or not by_rows or sys.platform != "linux":
+        return of_array(array, transpose)
 
     def map_rows(first: int, last: int) -> None:
         """Map all their pages at once: one by one takes as long as a third of an audit."""
@@ -163,15 +211,10 @@ def npy_source(name: str, transpose: bool) -> Source:
         with contextlib.suppress(OSError):  # Linux before 5.14
             pages.madvise(_POPULATE_READ, page, start + last * row_bytes - page)
 
-    return of_array(array, map_rows)
+    return of_array(array, before=map_rows)
 
 
-def _npy_of_url(name: str, transpose: bool, header: ArrayHeader, start: int) -> Source:
-    if transpose or header.fortran_order or not header.n_bytes or not header.shape:
-        with opened(name) as file:
-            file.seek(start)
-            array = header.array(file.read())
-        return of_array(array.T if transpose else array)
+def _npy_of_url(name: str, header: ArrayHeader, start: int) -> Source:
     row_bytes = header.n_bytes // header.shape[0]
 
     def blocks(n_rows: int) -> Iterator[np.ndarray]:
@@ -212,8 +255,7 @@ def npz_source(name: str, transpose: bool) -> Source:
             header = array_header(name, file)
             content = file.read()
     _check_n_bytes(name, header, len(content))
-    array = header.array(content)
-    return of_array(array.T if transpose else array)
+    return of_array(header.array(content), transpose)
 
 
 # .zarr
@@ -237,8 +279,16 @@ def zarr_source(name: str, transpose: bool) -> Source:
         for start in range(0, array.shape[axis], step):
             part = slice(start, start + step)
             block = np.asarray(array[:, part] if axis else array[part])
-            yield from of_array(block.T if axis else block).blocks(n)
+            yield from of_array(block, bool(axis)).blocks(n)
 
     if transpose:
         return Source(array.shape[::-1], array.dtype, lambda n: along(1, n))
     return Source(array.shape, array.dtype, lambda n: along(0, n))
+
+
+# what opens a file of each suffix; tables are `files.tables`'s, .csv files `files.csv`'s
+FORMATS: dict[str, Callable[[str, bool], Source]] = {
+    ".npy": npy_source,
+    ".npz": npz_source,
+    ".zarr": zarr_source,
+}

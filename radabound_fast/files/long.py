@@ -15,7 +15,6 @@ import numpy as np
 from radabound_fast._checks import counted
 from radabound_fast.files.csv import lines_of, ways_of
 from radabound_fast.files.formats import Source, of_array
-from radabound_fast.files.tables import as_kind, kind_of, table_in, values_of, without_missing
 
 VALUES = ("prediction", "loss")
 _GROUP_BYTES = 256 << 20  # of the models that are put together in one pass over the files
@@ -104,6 +103,8 @@ def _pieces(names: Sequence[str], wanted: Iterable[bool] | None = None) -> Itera
 
 def _of_table(name: str) -> Iterator[Any]:
     import pyarrow as pa
+
+    from radabound_fast.files.tables import as_kind, kind_of, table_in, values_of, without_missing
 
     table = table_in(name)
     fields = {field.name: field for field in table.fields}

@@ -1,4 +1,4 @@
-"""Where files are: paths, folders, patterns, and URLs that fsspec opens (s3, gs, http, ...)."""
+"""Paths, folders, patterns, and URLs that fsspec opens; and what a suffix says of a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,32 @@ from typing import IO, Any, cast
 from radabound_fast._extras import needs
 
 _GZIP = b"\x1f\x8b"
+ARRAYS = (".npy", ".npz", ".zarr")
+TABLES = (".parquet", ".arrow", ".feather", ".ipc")
+CSV = (".csv", ".csv.gz")
+SUFFIXES = (*ARRAYS, *TABLES, *CSV)
+
+
+def split_key(name: str) -> tuple[str, str | None]:
+    """``FILE.npz:key`` in its two parts; the key is None where there is none."""
+    at = name.lower().rfind(".npz:")
+    return (name, None) if at < 0 else (name[: at + 4], name[at + 5 :])
+
+
+def suffix_of(name: str) -> str:
+    """The suffix that says what a file is; ValueError if it is none of ours."""
+    lower = split_key(name)[0].lower().rstrip("/")
+    if ".zarr/" in lower:
+        return ".zarr"
+    for suffix in SUFFIXES:
+        if lower.endswith(suffix):
+            return suffix
+    raise ValueError(f"{name} must end in {', '.join(SUFFIXES)} or .npz:key")
+
+
+def stem_of(name: str) -> str:
+    """The name of a file without folder and suffix."""
+    return os.path.basename(split_key(name)[0].rstrip("/"))[: -len(suffix_of(name))]
 
 
 def is_url(name: str) -> bool:
@@ -69,18 +95,18 @@ def _explained(name: str) -> Iterator[None]:
         raise ValueError(f"{name} cannot be read: {reason}") from error
 
 
-def expanded(names: Iterable[str], suffixes: tuple[str, ...]) -> list[str]:
+def expanded(names: Iterable[str]) -> list[str]:
     """The files that paths, folders, patterns and URLs of either stand for, in order.
 
     The files of a folder or a pattern come in the order of their names, numbers in them by value:
-    ``part-2`` before ``part-10``.  Files in a folder whose names do not end in one of `suffixes`
-    are left out, and names that begin with ``_`` or ``.``, as Spark's ``_SUCCESS``.  A folder or a
-    pattern without such a file is a ValueError.
+    ``part-2`` before ``part-10``.  Files that do not end in one of `SUFFIXES` are left out, and
+    names that begin with ``_`` or ``.``, as Spark's ``_SUCCESS``.  A folder or a pattern without
+    such a file is a ValueError.
     """
-    return [file for name in names for file in _files_of(name, suffixes)]
+    return [file for name in names for file in _files_of(name)]
 
 
-def _files_of(name: str, suffixes: tuple[str, ...]) -> list[str]:
+def _files_of(name: str) -> list[str]:
     if name.lower().rstrip("/").endswith(".zarr"):
         return [name]
     if is_url(name):
@@ -98,11 +124,11 @@ def _files_of(name: str, suffixes: tuple[str, ...]) -> list[str]:
     files = [
         file
         for file in matches
-        if file.lower().endswith(suffixes)
+        if file.lower().endswith(SUFFIXES)
         and not any(part.startswith(("_", ".")) for part in file[start:].split("/"))
     ]
     if not files:
-        raise ValueError(f"{name} must hold files that end in {', '.join(suffixes)}, got none")
+        raise ValueError(f"{name} must hold files that end in {', '.join(SUFFIXES)}, got none")
     return sorted(files, key=_by_number)
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 Advance = Callable[[int], object]
 
@@ -23,43 +22,33 @@ def progress(total: int | None, what: str, *, quiet: bool) -> Iterator[Advance]:
     if quiet:
         yield lambda n: None
         return
-    lock = threading.Lock()
-    bar = _bar(total, what) if sys.stderr.isatty() else None
-    if bar is None:
-        yield _Lines(total, what, lock).advance
-        return
+    lock, show = threading.Lock(), _lines(total, what)
+    with contextlib.ExitStack() as stack:
+        if sys.stderr.isatty():
+            with contextlib.suppress(ImportError):  # tqdm, which only extras install
+                from tqdm import tqdm
 
-    def advance(n: int) -> None:
-        with lock:
-            bar.update(n)
+                show = stack.enter_context(tqdm(total=total, unit=f" {what}", leave=False)).update
 
-    with bar:
+        def advance(n: int) -> None:
+            with lock:
+                show(n)
+
         yield advance
 
 
-def _bar(total: int | None, what: str) -> Any:
-    """None without tqdm, which only extras install."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, unit=f" {what}", leave=False)
-
-
-class _Lines:
+def _lines(total: int | None, what: str) -> Advance:
     """A line every few seconds: what is done soon says nothing."""
+    of = "" if total is None else f" of {total:,}"
+    done, began = 0, time.monotonic()
+    due = began + SECONDS
 
-    def __init__(self, total: int | None, what: str, lock: threading.Lock) -> None:
-        self._of = "" if total is None else f" of {total:,}"
-        self._what, self._lock = what, lock
-        self._done, self._began = 0, time.monotonic()
-        self._next = self._began + SECONDS
+    def advance(n: int) -> None:
+        nonlocal done, due
+        done += n
+        now = time.monotonic()
+        if now >= due:
+            due = now + SECONDS
+            print(f"{done:,}{of} {what}, {now - began:.0f} s", file=sys.stderr, flush=True)
 
-    def advance(self, n: int) -> None:
-        with self._lock:
-            self._done += n
-            now = time.monotonic()
-            if now >= self._next:
-                self._next = now + SECONDS
-                line = f"{self._done:,}{self._of} {self._what}, {now - self._began:.0f} s"
-                print(line, file=sys.stderr, flush=True)
+    return advance

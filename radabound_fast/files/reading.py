@@ -1,30 +1,10 @@
-"""Labels, predictions and losses from files, row block by row block.
+"""Labels, predictions and losses from files, row block by row block (docs/reference/files.md).
 
 A file of predictions or losses holds a matrix with a row per query and a column per sample, k x m
-(or, transposed, m x k); one of labels holds one column.  The suffix says how:
+(or, transposed, m x k); one of labels holds one column.
 
-=====================================  =========================================================
-
-``.npy``                               memory-mapped, so that the file may be larger than memory
-``.npz``                               one array, or one of several as ``FILE.npz:key``
-``.zarr``                              an array; needs the extra ``[zarr]``
-``.csv``, ``.csv.gz``                  UTF-8; numbers or text, as `files.csv` distinguishes them
-``.parquet``, ``.arrow``, ``.feather`` tables without missing values; need the extra ``[files]``
-=====================================  =========================================================
-
-Several files, a folder or a pattern are one data set: `files.place` puts them in order, and
-`files.sources` side by side.  A table of the columns model, row and prediction (or loss) is in the
-long form (`files.long`).
-
-A .csv file has no header unless its caller says so (``header=True``), but for an index that pandas
-or R wrote, which has no name and counts the rows.  What pandas writes is not mistaken for data:
-without ``header=`` a first row of predictions, scores or losses that reads 0, 1, 2, ... is an
-error, and so is a first label in a column of text that occurs only there.
-
-Files .npz, and .csv files that are transposed, are read into memory whole; the others never are.
 Pickled objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
-that begins with the file's name; what the operating system refuses is its OSError.  A path is a
-str, bytes or an os.PathLike.
+that begins with the file's name; what the operating system refuses is its OSError.
 """
 
 from __future__ import annotations
@@ -34,30 +14,24 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from radabound_fast._checks import check_choice, check_n_samples, counted
+from radabound_fast._checks import check_n_samples, counted
 from radabound_fast.files.csv import HEADER_HINT, INDEX_HINT, CsvFile, Place, lines_of
-from radabound_fast.files.formats import Source, legible, split_key, transposed
+from radabound_fast.files.formats import FORMATS, Source, legible, side_by_side, transposed
 from radabound_fast.files.long import is_long, long_source
-from radabound_fast.files.place import expanded, is_url
-from radabound_fast.files.sources import (
-    CSV,
-    FORMATS,
-    SUFFIXES,
-    TABLES,
-    side_by_side,
-    stem_of,
-    suffix_of,
-)
-from radabound_fast.files.tables import Table, table_in, table_source
+from radabound_fast.files.place import CSV, TABLES, expanded, is_url, split_key, stem_of, suffix_of
 from radabound_fast.rows.packing import words_of
+
+if TYPE_CHECKING:
+    from radabound_fast.files.tables import Table
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths = Path | Sequence[Path]
-BitOrder = Literal["little", "big"]
+# what rows of bits are: words of `pack_losses`, or bytes of ``numpy.packbits`` in this bit order
+Packed = Literal[True, "little", "big"]
 
 BLOCK_BYTES = 8 << 20
 _TEXT_CELL_BYTES = 64  # a Python string of a few letters
@@ -74,7 +48,7 @@ class FileRows:
 
     name: str  # of the data set, as its caller has it
     parts: list[tuple[str, Source]]  # files one after another, each with some of the queries
-    bitorder: BitOrder | None = None  # that of packed rows of bytes, which become words here
+    bitorder: str | None = None  # that of packed rows of bytes, which become words here
     note: str | None = None  # why cells that are numbers are compared as text
 
     @property
@@ -130,37 +104,22 @@ def open_losses(
     *,
     n_samples: int | None = None,
     transpose: bool | None = None,
-    packed: bool = False,
-    bitorder: BitOrder | None = None,
+    packed: Packed | None = None,
     header: bool | None = None,
 ) -> FileRows:
     """Open a file of losses, or several files, folders, patterns or URLs.
 
-    Parameters
-    ----------
-    n_samples : int, optional
-        What m must be; needed for packed rows.
-    transpose : bool, optional
-        True: the file is m x k, a query is a column.  A square file needs True or False.
-    packed : bool
-        Rows are bits: the words of `pack_losses`, uint64, or bytes, uint8.
-    bitorder : {"little", "big"}, optional
-        That of ``numpy.packbits``, for packed rows of bytes, which need it.
-    header : bool, optional
-        Whether the first line of a .csv file is a header.  None: it is none, and an error if it
-        reads 0, 1, 2, ....
+    `n_samples` is what m must be, and needed for packed rows.  With `transpose` the file is m x k,
+    a query is a column; a square file needs True or False.  `header` says whether the first line of
+    a .csv file is one.  None: it is none, and an error if it reads 0, 1, 2, ....
 
-    Raises
-    ------
-    ValueError
-        The file is not what its name says, cut short, not a matrix, empty, square without a choice,
-        of unknown bit order, or has the wrong m.
-    OSError, ImportError
-        It is missing or unreadable; what reads it is not installed.
+    ValueError: the file is not what its name says, cut short, not a matrix, empty, square without a
+    choice, of unknown bit order, or has the wrong m.  OSError, ImportError: it is missing or
+    unreadable; what reads it is not installed.
     """
-    file = _Files(path, header, transpose, classes=False)
-    file.check_not_counted()
-    return _rows(file, file.parts(False, n_samples), n_samples, packed, bitorder)
+    files = _Files(path, header, transpose, classes=False)
+    files.check_not_counted()
+    return _rows(files, files.parts(False, n_samples), n_samples, packed)
 
 
 def open_predictions(
@@ -168,67 +127,45 @@ def open_predictions(
     path: Paths,
     *,
     transpose: bool | None = None,
-    packed: bool = False,
-    bitorder: BitOrder | None = None,
+    packed: Packed | None = None,
     labels_header: bool | None = None,
     header: bool | None = None,
     classes: bool = True,
     probabilities: bool = False,
 ) -> tuple[np.ndarray, FileRows]:
-    """Open a file of labels and one of predictions, both as numbers or both as text.
+    """Open files of labels, shape (n_samples,), and of predictions, both as numbers or as text.
 
     Cells of .csv files are numbers if those of both files are, as `files.csv` distinguishes them;
-    otherwise they are text, and compared as they stand.  Predictions that are no classes are always
-    numbers.
-
-    Parameters
-    ----------
-    labels : path, or sequence of paths
-        m labels: one dimension, or, in tables and .csv files, one column (or, .csv, one line).
-    path : path, or sequence of paths
-        Predictions.
-    labels_header, header : bool, optional
-        Whether the first line of a .csv file is a header.  None: it is none, and an error if it
-        looks like one (see `radabound_fast.files.reading`).
-    classes : bool
-        False: predictions are scores, probabilities or numbers, which no label is compared with.
-    probabilities : bool
-        They are probabilities: arrays may be k x m x classes, and a file may have one model's, m x
-        classes, its columns named as the classes or in their order.
-    transpose, packed, bitorder
-        See `open_losses`, whose errors these are too.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,)
-        Numbers, bools or strings; none may be missing.
-    rows : FileRows
+    otherwise they are text, and compared as they stand.  Without `classes` predictions are scores,
+    probabilities or numbers, which no label is compared with, and always numbers.  With
+    `probabilities` arrays may be k x m x classes, and a file may have one model's, m x classes, its
+    columns named as the classes or in their order.  All else, and the errors, are as in
+    `open_losses`.
     """
     truth = _Files(labels, labels_header)
-    file = _Files(path, header, transpose, classes=classes)
+    files = _Files(path, header, transpose, classes=classes)
     if packed and not classes:
-        raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
-    text, note = _as_text(truth, file) if classes else (truth.is_text, None)
+        raise ValueError(f"{files.name}: packed rows are of classes, and not of scores")
+    text, note = _as_text(truth, files) if classes else (truth.is_text, None)
     values = _labels(truth, text)
-    file.check_not_counted()
-    parts = file.parts(text and classes, len(values))
+    files.check_not_counted()
+    parts = files.parts(text and classes, len(values))
     if probabilities:
         parts = [(name, _one_model(name, source, values)) for name, source in parts]
     hint = HEADER_HINT if truth.may_have_header else ""
-    rows = _rows(file, parts, len(values), packed, bitorder, hint, note, probabilities)
+    rows = _rows(files, parts, len(values), packed, hint, note, probabilities)
     if classes:
-        _check_first_row(file, values)
+        _check_first_row(files, values)
     return values, rows
 
 
 def _one_model(name: str, source: Source, labels: np.ndarray) -> Source:
     """A table of one model's probabilities, m x classes, as a query; any other source as it is."""
-    known = sorted(set(labels.tolist()))
-    wanted = [str(each) for each in known]
+    wanted = [str(each) for each in sorted(set(labels.tolist()))]
     columns = source.columns
     named = columns is not None and sorted(columns) == sorted(wanted)
-    by_place = columns is None and len(known) > 2
-    if source.shape != (len(labels), len(known)) or not (named or by_place):
+    by_place = columns is None and len(wanted) > 2
+    if source.shape != (len(labels), len(wanted)) or not (named or by_place):
         return source
     order = [columns.index(each) for each in wanted] if named and columns else slice(None)
 
@@ -245,17 +182,17 @@ def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
     is a header.  With `like`, labels, the values are text if these are; else they are numbers.
     Errors are those of `open_predictions`.
     """
-    file = _Files(path, False)
+    files = _Files(path, False)
     text = like is not None and like.dtype.kind in "US"
-    if file.text is not None and file.text.line == 1:
+    if files.text is not None and files.text.line == 1:
         below = _Files(path, True)
         if below.is_text == text:
             values = _labels(below, text)
-            if not text or like is not None and file.text.cell not in set(like.tolist()):
+            if not text or like is not None and files.text.cell not in set(like.tolist()):
                 return values
-    if file.is_text and not text:
-        raise ValueError(f"{file.name} must hold numbers, got something else{file.where_text}")
-    return _labels(file, text)
+    if files.is_text and not text:
+        raise ValueError(f"{files.name} must hold numbers, got something else{files.where_text}")
+    return _labels(files, text)
 
 
 def open_labels(path: Paths, *, header: bool | None = None) -> np.ndarray:
@@ -265,45 +202,27 @@ def open_labels(path: Paths, *, header: bool | None = None) -> np.ndarray:
     if its text occurs nowhere below.  OSError: the file cannot be read.  ValueError: it holds
     something else; the message has no label.
     """
-    file = _Files(path, header)
-    return _labels(file, file.is_text)
+    files = _Files(path, header)
+    return _labels(files, files.is_text)
 
 
-class _File:
-    """A file that is about to be read, and what is known of it before."""
+class _File(NamedTuple):
+    """A file that is about to be read: a .csv file, a table or an array."""
 
-    def __init__(
-        self,
-        name: str,
-        header: bool | None,
-        transpose: bool | None,
-        classes: bool,
-        table: Table | None,
-    ) -> None:
-        self.name, self.transpose = name, transpose
-        suffix = suffix_of(name)
-        self.csv: CsvFile | None = None
-        self._array: Source | None = None
-        if suffix in CSV:
-            self.csv = CsvFile(name, header=header, classes=classes)
-            dtype, n_rows = self.csv.dtype, self.csv.shape[0]
-        else:
-            turned = bool(transpose)
-            self._array = table_source(table, turned) if table else FORMATS[suffix](name, turned)
-            dtype, n_rows = self._array.dtype, 0
-        self.is_table = table is not None
-        # strings, or, in a .csv file, cells that are no numbers
-        self.is_text = dtype.kind in "US"
-        is_one = self.csv is not None and self.csv.has_header
-        self.may_have_header = header is None and n_rows > 1 and not is_one
+    name: str
+    content: CsvFile | Source
+    is_table: bool
 
-    def source(self, text: bool) -> Source:
+    @property
+    def csv(self) -> CsvFile | None:
+        return self.content if isinstance(self.content, CsvFile) else None
+
+    def source(self, text: bool, transpose: bool | None) -> Source:
         """What reads it; cells of a .csv file as text or as numbers."""
-        if self.csv is None:
-            assert self._array is not None
-            return self._array
-        source = self.csv.source(np.dtype(np.str_) if text else self.csv.dtype)
-        return transposed(source) if self.transpose else source
+        if not isinstance(self.content, CsvFile):
+            return self.content
+        source = self.content.source(np.dtype(np.str_) if text else self.content.dtype)
+        return transposed(source) if transpose else source
 
 
 class _Files:
@@ -323,46 +242,42 @@ class _Files:
     ) -> None:
         listed = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
         names = [os.fsdecode(path) for path in listed]
-        files = expanded(names, SUFFIXES)
+        files = expanded(names)
         for file in files:
             _check_regular(file)
         self.name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-        self.transpose, self._classes = transpose, classes
+        self.transpose = transpose
         # opened once: the footer of a wide table takes long to read
-        tables = [table_in(file) if suffix_of(file) in TABLES else None for file in files]
+        tables = list(map(_table_in, files))
         self._long = files if all(map(_is_long, files, tables)) else []
-        self.files = (
-            []
-            if self._long
-            else [
-                _File(file, header, transpose, classes, table)
-                for file, table in zip(files, tables, strict=True)
-            ]
-        )
-        self.may_have_header = any(file.may_have_header for file in self.files)
-        self._source: Source | None = None
+        self._source: Source | None = None  # of the long form
+        self.files: list[_File] = []
+        for file, table in zip(files, tables, strict=True) if not self._long else ():
+            if table is not None:
+                from radabound_fast.files.tables import table_source
+
+                content: CsvFile | Source = table_source(table, bool(transpose))
+            elif suffix_of(file) in CSV:
+                content = CsvFile(file, header=header, classes=classes)
+            else:
+                content = FORMATS[suffix_of(file)](file, bool(transpose))
+            self.files.append(_File(file, content, table is not None))
+        csv_files = [file.csv for file in self.files if file.csv is not None]
+        # cells are text or numbers as is wanted
+        self.is_csv = bool(self.files) and len(csv_files) == len(self.files)
+        # a cell that is no number
+        self.text: Place | None = next((each.text for each in csv_files if each.text), None)
+        self.where_text = f" in {self.text.where}" if self.text else ""
+        # whose first line may be a header, since nobody said
+        self.headless = [each for each in csv_files if each.may_have_header]
+        self.may_have_header = bool(self.headless)
 
     @property
     def is_text(self) -> bool:
         """Whether a file holds strings, or cells that are no numbers."""
-        return any(file.is_text for file in self.files) or (
-            bool(self._long) and self._long_source(None).dtype.kind == "U"
-        )
-
-    @property
-    def is_csv(self) -> bool:
-        """Whether cells are text or numbers as is wanted."""
-        return bool(self.files) and all(file.csv is not None for file in self.files)
-
-    @property
-    def text(self) -> Place | None:
-        """A cell of a .csv file that is no number."""
-        return next((f.csv.text for f in self.files if f.csv is not None and f.csv.text), None)
-
-    @property
-    def where_text(self) -> str:
-        """Where the first cell of a .csv file is that is no number, without the cell."""
-        return f" in {self.text.where}" if self.text else ""
+        if self._long:
+            return self._long_source(None).dtype.kind == "U"
+        return any(file.content.dtype.kind in "US" for file in self.files)
 
     def _long_source(self, n_samples: int | None) -> Source:
         if self._source is None or n_samples not in (None, self._source.shape[1]):
@@ -373,7 +288,7 @@ class _Files:
         """Files one after another, each with some of the queries, and what reads them."""
         if self._long:
             return [(self.name, self._long_source(n_samples))]
-        parts = [(file.name, file.source(text)) for file in self.files]
+        parts = [(file.name, file.source(text, self.transpose)) for file in self.files]
         if self.transpose and len(parts) > 1:
             joined = side_by_side(self.name, [source for _, source in parts], n_samples)
             return [(self.name, joined[0])] if len(joined) == 1 else parts
@@ -381,10 +296,8 @@ class _Files:
 
     def check_not_counted(self) -> None:
         """Raise a ValueError if a first row is 0, 1, 2, ..., and nobody said that it is data."""
-        for file in self.files:
-            if file.csv is None or not file.may_have_header:
-                continue
-            if file.csv.first == [str(i) for i in range(len(file.csv.first))]:
+        for file in self.headless:
+            if file.first == [str(i) for i in range(len(file.first))]:
                 raise ValueError(
                     f"{file.name}: its first line reads 0, 1, 2, ..., as pandas names columns "
                     "without names: is it a header? Say so (--header yes), or not (--header no)"
@@ -402,6 +315,14 @@ def _check_regular(name: str) -> None:
         raise ValueError(f"{name} must be a regular file, since it is read twice")
 
 
+def _table_in(name: str) -> Table | None:
+    if suffix_of(name) not in TABLES:
+        return None
+    from radabound_fast.files.tables import table_in  # which needs pyarrow
+
+    return table_in(name)
+
+
 def _is_long(name: str, table: Table | None) -> bool:
     """Whether a file is a table in the long form."""
     if suffix_of(name) in CSV:
@@ -414,34 +335,32 @@ def _check_first_row(files: _Files, labels: np.ndarray) -> None:
     """Raise a ValueError if the first row of a .csv file may be a header, and is none of labels."""
     text = labels.dtype.kind in "US"
     classes = set(labels.astype(np.str_).tolist() if text else labels.tolist())
-    for file in files.files:
-        if file.csv is None or not file.may_have_header:
-            continue
-        read = str if text else int if file.csv.dtype.kind == "i" else float
-        for cell in file.csv.first:
+    for file in files.headless:
+        read = str if text else int if file.dtype.kind == "i" else float
+        for cell in file.first:
             if read(cell) not in classes:
                 raise ValueError(
                     f"{file.name}: its first line has {cell[:40]!r}, which is no label{HEADER_HINT}"
                 )
 
 
-def _as_text(truth: _Files, file: _Files) -> tuple[bool, str | None]:
+def _as_text(truth: _Files, files: _Files) -> tuple[bool, str | None]:
     """Whether cells of .csv files are compared as text, and why although those of one are numbers.
 
     They are numbers only if no two texts of either become one.
     """
-    text = file.is_text if truth.is_csv and not file.is_csv else truth.is_text
+    text = files.is_text if truth.is_csv and not files.is_csv else truth.is_text
     if not text and truth.is_text:
         raise ValueError(
-            f"{truth.name} must hold numbers, as {file.name} does, got something else"
+            f"{truth.name} must hold numbers, as {files.name} does, got something else"
             f"{truth.where_text}"
         )
-    if not text and file.text is not None:
-        hint = HEADER_HINT if file.may_have_header and file.text.line == 1 else ""
+    if not text and files.text is not None:
+        hint = HEADER_HINT if files.may_have_header and files.text.line == 1 else ""
         raise ValueError(
-            f"{file.name} must hold numbers, as {truth.name} does, got {file.text}{hint}"
+            f"{files.name} must hold numbers, as {truth.name} does, got {files.text}{hint}"
         )
-    if text and truth.is_csv and file.is_csv and not file.is_text:
+    if text and truth.is_csv and files.is_csv and not files.is_text:
         return text, f"{truth.name} has no plain number{truth.where_text}"
     return text, None
 
@@ -461,7 +380,7 @@ def _labels(truth: _Files, text: bool) -> np.ndarray:
 
 def _labels_in(file: _File, text: bool) -> np.ndarray:
     name = file.name
-    shape, _, blocks, *_ = file.source(text)
+    shape, _, blocks, *_ = file.source(text, None)
     if file.csv is not None and 1 not in shape:
         raise ValueError(
             f"{name} must hold labels in one column or one line, got shape {shape}"
@@ -477,42 +396,33 @@ def _labels_in(file: _File, text: bool) -> np.ndarray:
 
 
 def _rows(
-    file: _Files,
+    files: _Files,
     parts: list[tuple[str, Source]],
     n_samples: int | None,
-    packed: bool,
-    bitorder: BitOrder | None,
+    packed: Packed | None,
     hint: str = "",
     note: str | None = None,
     probabilities: bool = False,
 ) -> FileRows:
     """What is read of files; `hint` says why a row may have one label too few or too many."""
-    if file.transpose and file.may_have_header:
+    if files.transpose and files.may_have_header:
         hint = HEADER_HINT
     for name, source in parts:
-        if packed or bitorder is not None:
-            bitorder = _check_packed(name, source, file.transpose, n_samples, packed, bitorder)
+        if packed:
+            _check_packed(name, source, files.transpose, n_samples, packed)
         else:
-            _check_unpacked(name, source, file.transpose, n_samples, hint, probabilities)
+            _check_unpacked(name, source, files.transpose, n_samples, hint, probabilities)
         if source.shape[1] != parts[0][1].shape[1]:
             raise ValueError(
                 f"{name} must have queries as long as those of {parts[0][0]}, "
                 f"{parts[0][1].shape[1]:,}, got {source.shape[1]:,}"
             )
-    return FileRows(file.name, parts, bitorder, note)
+    return FileRows(files.name, parts, packed if isinstance(packed, str) else None, note)
 
 
 def _check_packed(
-    name: str,
-    source: Source,
-    transpose: bool | None,
-    n_samples: int | None,
-    packed: bool,
-    bitorder: BitOrder | None,
-) -> BitOrder | None:
-    """The bit order of packed rows, None for words."""
-    if not packed:
-        raise ValueError(f"{name}: bitorder is for packed rows, got {bitorder!r} without packed")
+    name: str, source: Source, transpose: bool | None, n_samples: int | None, packed: Packed
+) -> None:
     if transpose:
         raise ValueError(f"{name}: packed rows cannot be transposed: bits lie along the samples")
     if n_samples is None:
@@ -520,17 +430,16 @@ def _check_packed(
     n_samples = check_n_samples(n_samples)
     _check_matrix(name, source)
     if source.dtype.newbyteorder("=") == np.uint64:
-        if bitorder is not None:
+        if packed is not True:
             raise ValueError(f"{name} holds words, whose bits have one order: leave bitorder out")
         width, unit = -(-n_samples // 64), "word"
     elif source.dtype == np.uint8:
-        if bitorder is None:
+        if packed is True:
             raise ValueError(
                 f"{name} holds bytes, which do not tell which bit is first: say how numpy.packbits "
                 "made them (bitorder='big', its default, --packed big; or 'little', --packed "
                 "little)"
             )
-        check_choice(("little", "big"), bitorder=bitorder)
         width, unit = -(-n_samples // 8), "byte"
     else:
         raise ValueError(f"{name} must hold packed rows, uint64 or uint8, got {source.dtype}")
@@ -539,7 +448,6 @@ def _check_packed(
             f"{name} must have packed rows of {counted(width, unit)} for "
             f"{counted(n_samples, 'sample')}, got {source.shape[1]}"
         )
-    return bitorder
 
 
 def _check_unpacked(

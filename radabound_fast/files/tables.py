@@ -20,6 +20,12 @@ from radabound_fast.files.formats import Source, of_array, one_line, reading
 from radabound_fast.files.place import is_url, opened
 from radabound_fast.rows.packing import side_by_side
 
+with needs("files"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    from pyarrow import types
+
 # rows to decode at a time, in at most so many blocks: each time takes long to begin where there are
 # many columns, and to be given more memory takes longer than to decode into it
 _BATCH_ROWS, _BATCH_BLOCKS = 4096, 4
@@ -57,10 +63,6 @@ def _without_index(schema: Any) -> list[Any]:
 
 
 def _parquet(name: str) -> Table:
-    with needs("files"):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
     @contextlib.contextmanager
     def file() -> Iterator[Any]:
         damaged = reading(name, ".parquet file", pa.ArrowException, json.JSONDecodeError)
@@ -85,47 +87,35 @@ def _parquet(name: str) -> Table:
 
 
 def _arrow(name: str) -> Table:
-    with needs("files"):
-        import pyarrow as pa
-
-    def stored() -> Iterator[Any]:
-        """Schema, then every batch."""
+    @contextlib.contextmanager
+    def file() -> Iterator[Any]:
+        """The schema, and every batch."""
         with contextlib.ExitStack() as stack:
-            if is_url(name):
-                file = stack.enter_context(opened(name))
-            else:
-                with opened(name):  # which says what is wrong with it
-                    pass
-                file = stack.enter_context(pa.memory_map(name))
-            with reading(name, "Arrow file", pa.ArrowException):
-                try:
-                    reader = pa.ipc.open_file(file)
-                except pa.ArrowInvalid:
-                    file.seek(0)
-                    stream = stack.enter_context(pa.ipc.open_stream(file))
-                    yield stream.schema
-                    yield from stream
-                else:
-                    yield reader.schema
-                    for number in range(reader.num_record_batches):
-                        yield reader.get_batch(number)
+            raw = stack.enter_context(opened(name))  # or it says what is wrong with it
+            if not is_url(name):
+                raw = stack.enter_context(pa.memory_map(name))
+            stack.enter_context(reading(name, "Arrow file", pa.ArrowException))
+            try:
+                reader = pa.ipc.open_file(raw)
+                stored = map(reader.get_batch, range(reader.num_record_batches))
+            except pa.ArrowInvalid:
+                raw.seek(0)
+                reader = stored = stack.enter_context(pa.ipc.open_stream(raw))
+            yield reader.schema, stored
 
-    every = stored()
-    schema = next(every)
-    n_rows = sum(len(batch) for batch in every)
+    with file() as (schema, stored):
+        n_rows = sum(map(len, stored))
 
     def batches(columns: list[str], n: int) -> Iterator[Any]:
-        every = stored()
-        next(every)
-        for batch in every:
-            chosen = batch.select(columns)
-            for start in range(0, len(batch), n):
-                yield chosen.slice(start, n)
+        with file() as (_, stored):
+            for batch in stored:
+                chosen = batch.select(columns)
+                for start in range(0, len(batch), n):
+                    yield chosen.slice(start, n)
 
     def whole(columns: list[str], n: int) -> Iterator[list[Any]]:
-        every = stored()
-        next(every)
-        table = pa.Table.from_batches(list(every), schema)
+        with file() as (schema, stored):
+            table = pa.Table.from_batches(stored, schema)
         for start in range(0, len(columns), n):
             yield list(table.select(columns[start : start + n]).columns)
 
@@ -137,9 +127,6 @@ def _arrow(name: str) -> Table:
 
 def kind_of(name: str, field: Any) -> Any:
     """The type of a column's values: of numbers, bools, or strings of whatever width."""
-    import pyarrow as pa
-
-    types = pa.types
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
@@ -153,8 +140,6 @@ def kind_of(name: str, field: Any) -> Any:
 
 def values_of(name: str, array: Any) -> np.ndarray:
     """An Arrow array without missing values; each string that it has is made once."""
-    import pyarrow as pa
-
     if array.type != pa.string():
         return _numbers(array)
     encoded = array.dictionary_encode()
@@ -167,12 +152,10 @@ def values_of(name: str, array: Any) -> np.ndarray:
 
 def _numbers(array: Any) -> np.ndarray:
     """Numbers or bools of Arrow; its own `to_numpy` would load pandas first, for half a second."""
-    import pyarrow as pa
-
     buffer, start = array.buffers()[1], array.offset
     if len(array) == 0:
         return np.empty(0, array.type.to_pandas_dtype())
-    if pa.types.is_boolean(array.type):
+    if types.is_boolean(array.type):
         first = start // 8
         bits = np.frombuffer(buffer, np.uint8, -(-(start + len(array)) // 8) - first, first)
         unpacked = np.unpackbits(bits, bitorder="little")[start - 8 * first :]
@@ -191,8 +174,6 @@ def without_missing(name: str, column: str, array: Any) -> Any:
 
 def as_kind(array: Any, kind: Any) -> Any:
     """An array, or the chunks of one, of this type in one piece."""
-    import pyarrow as pa
-
     if array.type != kind:
         array = array.cast(kind)
     chunks = getattr(array, "chunks", None)
@@ -211,8 +192,6 @@ def table_source(table: Table, transpose: bool) -> Source:
 
 
 def _of_columns(table: Table, transpose: bool) -> Source:
-    import pyarrow as pa
-
     name, columns = table.name, [field.name for field in table.fields]
     kinds = [kind_of(name, field) for field in table.fields]
     is_text = [kind == pa.string() for kind in kinds]
@@ -267,9 +246,6 @@ def _of_columns(table: Table, transpose: bool) -> Source:
 
 def _n_in_cell(kind: Any) -> int | None:
     """How many values a cell of such a column has: -1, any number; None: it is one value."""
-    import pyarrow as pa
-
-    types = pa.types
     if types.is_fixed_size_binary(kind):
         return int(kind.byte_width)
     if types.is_fixed_size_list(kind):
@@ -280,8 +256,6 @@ def _n_in_cell(kind: Any) -> int | None:
 
 def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
     """Rows that are lists, or bytes, in the cells of a column; another column may name them."""
-    import pyarrow as pa
-
     name, column = table.name, lists[0].name
     others = [field.name for field in table.fields if field.name != column]
     if len(lists) > 1 or len(others) > 1 or others and others[0] not in _NAMES:
@@ -299,7 +273,7 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
     outer = lists[0].type
     widths, kind = _widths(table, column, outer)
     shape = (table.n_rows, *widths)
-    if not pa.types.is_fixed_size_binary(outer):
+    if not types.is_fixed_size_binary(outer):
         kind = kind_of(name, pa.field(column, kind))
     dtype = np.dtype(np.str_ if kind == pa.string() else kind.to_pandas_dtype())
 
@@ -307,7 +281,7 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
         n_read = 0
         for batch in table.batches([column], n):
             array = without_missing(name, column, batch.column(0))
-            if pa.types.is_fixed_size_binary(outer):
+            if types.is_fixed_size_binary(outer):
                 first = array.offset * outer.byte_width
                 flat = np.frombuffer(array.buffers()[1], np.uint8, len(array) * shape[1], first)
             else:
@@ -320,9 +294,7 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
 
 def _widths(table: Table, column: str, kind: Any) -> tuple[list[int], Any]:
     """How many values a cell has, lists within lists too, and their type; the first cell says."""
-    import pyarrow as pa
-
-    if pa.types.is_fixed_size_binary(kind):
+    if types.is_fixed_size_binary(kind):
         return [kind.byte_width], pa.uint8()
     batch = next((batch for batch in table.batches([column], 1) if len(batch)), None)
     cell = None if batch is None else batch.column(0)[0].as_py()
@@ -335,9 +307,6 @@ def _widths(table: Table, column: str, kind: Any) -> tuple[list[int], Any]:
 
 def _flat(name: str, column: str, array: Any, widths: tuple[int, ...], n_before: int) -> np.ndarray:
     """The values in lists that all have these lengths."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for width in widths:
         lengths = pc.list_value_length(array)
         odd = pc.index(pc.not_equal(lengths, pa.scalar(width, lengths.type)), True).as_py()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast._kernels.guard import Answer, RadaBoundAnswer, stored_answer
+from radabound_fast._kernels.guard import Answer, RadaBoundAnswer, make_answer
 
 if TYPE_CHECKING:
     from radabound_fast.guards.halting import HaltingRule
@@ -267,7 +267,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     def _answers(self) -> list[RadaBoundAnswer]:  # type: ignore[override]
         columns = [column.tolist() for column in self.to_dict().values()]
         return [
-            stored_answer(value, complexity, number, (low, high, half_width, delta_prime))
+            make_answer(value, complexity, number, (low, high, half_width, delta_prime))
             for value, low, high, half_width, number, complexity, delta_prime in zip(
                 *columns, strict=True
             )

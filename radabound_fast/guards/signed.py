@@ -15,7 +15,7 @@ from radabound_fast._kernels.guard import (
     RadaBoundAnswer,
     SignedQueries,
     lay_out,
-    rounded_answer,
+    make_answer,
 )
 from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, sums_of_rows
 from radabound_fast._kernels.support import sealed
@@ -114,7 +114,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         n_threads = check_count(n_threads=n_threads)
         if isinstance(Y_pred, PackedLosses):
             words = self._words_of(Y_pred)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
+            result = self._core.query_many(words, packed=True, trace=trace, n_threads=n_threads)
         elif self._labels is None:
             result = self._core.query_many(Y_pred, trace=trace, n_threads=n_threads)
         else:
@@ -276,7 +276,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def _finish(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
         """The answer that is returned, which is logged."""
         if self._rounded is not None:
-            answer = rounded_answer(self.rule.released(answer.value), answer.number, self.rule)
+            value = self.rule.released(answer.value)
+            answer = make_answer(value, np.nan, answer.number, self.rule)
         if self._logs:
             note_answer(self.kind, answer.number, answer.value)
         return answer

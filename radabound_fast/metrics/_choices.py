@@ -10,6 +10,7 @@ from radabound_fast._checks import check_choice, shown
 
 # by name; dataclasses are those alone that have options of their own, as each takes long to make
 _CHOICES: dict[str, type[MetricChoice]] = {}
+_SYNONYMS: dict[str, str] = {}  # what other tools call them
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,10 @@ class MetricChoice:
     name: ClassVar[str]  # a key of `METRICS`; scikit-learn's name where it has one
     _described: ClassVar[str] = ""  # the options that several classes share
 
-    def __init_subclass__(cls, name: str = "") -> None:
+    def __init_subclass__(cls, name: str = "", others: str = "") -> None:
         if name:
             cls.name, _CHOICES[name] = name, cls
+            _SYNONYMS.update(dict.fromkeys(others.split(), name))
             cls.__doc__ = f"{cls.__doc__}{cls._described}"
 
     @property
@@ -35,15 +37,17 @@ class MetricChoice:
         return {name: value for name, value in values.items() if value is not None}
 
 
-class Error(MetricChoice, name="error"):
+class Error(MetricChoice, name="error", others="error_rate zero_one_loss 0-1 misclassification"):
     """The share of wrong predictions."""
 
 
-class Accuracy(MetricChoice, name="accuracy"):
+class Accuracy(MetricChoice, name="accuracy", others="acc accuracy_score"):
     """The share of right predictions."""
 
 
-class BalancedAccuracy(MetricChoice, name="balanced_accuracy"):
+class BalancedAccuracy(
+    MetricChoice, name="balanced_accuracy", others="bac balanced_acc balanced_accuracy_score"
+):
     """The mean of the classes' recalls."""
 
 
@@ -62,24 +66,24 @@ class _TwoClasses(MetricChoice):
     """
 
 
-class Precision(_TwoClasses, name="precision"):
+class Precision(_TwoClasses, name="precision", others="ppv precision_score"):
     """The share of right predictions among those of the positive class."""
 
 
-class Recall(_TwoClasses, name="recall"):
+class Recall(_TwoClasses, name="recall", others="tpr sensitivity recall_score"):
     """The share of right predictions among the rows of the positive class."""
 
 
-class Specificity(_TwoClasses, name="specificity"):
+class Specificity(_TwoClasses, name="specificity", others="tnr"):
     """The share of right predictions among the rows of the negative class."""
 
 
-class F1(_TwoClasses, name="f1"):
+class F1(_TwoClasses, name="f1", others="f1_score"):
     """The harmonic mean of precision and recall."""
 
 
 @dataclass(frozen=True)
-class Cost(MetricChoice, name="mean_cost"):
+class Cost(MetricChoice, name="mean_cost", others="cost"):
     """The mean cost of predicted classes.
 
     Parameters
@@ -92,12 +96,12 @@ class Cost(MetricChoice, name="mean_cost"):
     costs: Any
 
 
-class RocAuc(_TwoClasses, name="roc_auc"):
+class RocAuc(_TwoClasses, name="roc_auc", others="auc auroc roc-auc rocauc roc_auc_score"):
     """The area under the ROC curve, of scores; ties count one half."""
 
 
 @dataclass(frozen=True)
-class LogLoss(MetricChoice, name="neg_log_loss"):
+class LogLoss(MetricChoice, name="neg_log_loss", others="log_loss logloss cross_entropy"):
     """The negative mean log loss, of probabilities.
 
     Parameters
@@ -114,7 +118,7 @@ class LogLoss(MetricChoice, name="neg_log_loss"):
     pos_label: Any = None
 
 
-class BrierScore(_TwoClasses, name="neg_brier_score"):
+class BrierScore(_TwoClasses, name="neg_brier_score", others="brier brier_score brier_score_loss"):
     """The negative mean Brier score, of probabilities."""
 
 
@@ -132,34 +136,16 @@ class _OfNumbers(MetricChoice):
     """
 
 
-class AbsoluteError(_OfNumbers, name="neg_mean_absolute_error"):
+class AbsoluteError(
+    _OfNumbers, name="neg_mean_absolute_error", others="mae mean_absolute_error absolute_error"
+):
     """The negative mean absolute error, of numbers."""
 
 
-class SquaredError(_OfNumbers, name="neg_mean_squared_error"):
+class SquaredError(
+    _OfNumbers, name="neg_mean_squared_error", others="mse mean_squared_error squared_error"
+):
     """The negative mean squared error, of numbers."""
-
-
-# what other tools call them
-_SYNONYMS = {
-    other: known
-    for known, others in {
-        "error": "error_rate zero_one_loss 0-1 misclassification",
-        "accuracy": "acc accuracy_score",
-        "balanced_accuracy": "bac balanced_acc balanced_accuracy_score",
-        "precision": "ppv precision_score",
-        "recall": "tpr sensitivity recall_score",
-        "specificity": "tnr",
-        "f1": "f1_score",
-        "mean_cost": "cost",
-        "roc_auc": "auc auroc roc-auc rocauc roc_auc_score",
-        "neg_log_loss": "log_loss logloss cross_entropy",
-        "neg_brier_score": "brier brier_score brier_score_loss",
-        "neg_mean_absolute_error": "mae mean_absolute_error absolute_error",
-        "neg_mean_squared_error": "mse mean_squared_error squared_error",
-    }.items()
-    for other in others.split()
-}
 
 
 def as_choice(metric: Any) -> MetricChoice:

@@ -163,8 +163,6 @@ class Measure(NamedTuple):
         """The least and the largest value of the metric."""
         return self.row.signed(self.least, self.most)
 
-    # ---- in words ----------------------------------------------------------------------------
-
     @property
     def in_words(self) -> tuple[str, str]:
         """What is measured, and by which limits, as `guarantee` says it."""
@@ -197,8 +195,6 @@ class Measure(NamedTuple):
             f"were fixed before any holdout score was seen (where they depend on the rows, as "
             f"importance weights do, E[w loss]/E[w] is another number, and is not covered)"
         )
-
-    # ---- values and limits -------------------------------------------------------------------
 
     def value(self, summary: Array) -> Array:
         """The metric, given what its value rests on."""
@@ -318,8 +314,6 @@ class Measure(NamedTuple):
             raise ValueError("there is no baseline")
         return self.baseline[0] - stored[:, -1], stored[:, 0] - stored[:, -1]
 
-    # ---- rounded -----------------------------------------------------------------------------
-
     def released(self, stored: Array, nats: Array) -> Array:
         """What leaves of what was counted: that, or values and limits on the grid."""
         if self.rounded is None:
@@ -383,8 +377,6 @@ class Measure(NamedTuple):
         ends[1, :, column] = np.clip(np.floor(most * largest + slack), 0, largest)
         (lows, highs), (other_lows, other_highs) = (self.intervals(each, nats) for each in ends)
         return np.minimum(lows, other_lows), np.maximum(highs, other_highs)
-
-    # ---- on disk -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
         """Return the measure as JSON values, which `from_description` reads."""

@@ -31,10 +31,7 @@ from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 
 class Truth(MetricLabels):
-    """The labels of a holdout as its metric wants them, and how its rows count.
-
-    TypeError, ValueError: labels that the metric cannot judge by, or options that do not fit them.
-    """
+    """The labels of a holdout as its metric wants them, and how its rows count."""
 
     _baseline_losses: Array
 

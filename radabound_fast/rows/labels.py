@@ -33,7 +33,8 @@ class Labels:
     """The true classes of a holdout, ready to be compared with predictions of any dtype.
 
     `y_true`, shape (n_samples,), are numbers, strings, or other hashable objects, and `classes`
-    what a prediction may be; None: the values in `y_true`.
+    what a prediction may be; None: the values in `y_true`.  `codes` are the places of the labels
+    among the classes.
 
     TypeError: complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
     ValueError: empty, not one-dimensional, missing or infinite values, floats that float64 cannot
@@ -46,15 +47,14 @@ class Labels:
             codes = self._recode(classes, codes)
         # index: what names the samples, if y_true was a Series of pandas
         self.n_samples, self.index = len(codes), row_names(y_true)
-        self._codes = codes.astype(np.min_scalar_type(len(self._classes) - 1))
+        self.codes = codes.astype(np.min_scalar_type(len(self._classes) - 1))
         self._code_of = {value: code for code, value in enumerate(self._classes)}
         # the labels in the form in which the packers compare them, per dtype seen so far
         self.rows = LabelRows(self.n_samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        made_again = ("rows", "code_row")
-        known = {name: value for name, value in vars(self).items() if name not in made_again}
-        return known | {"index": None}  # who receives it may have no pandas
+        known = vars(self) | {"index": None}  # who receives it may have no pandas
+        return {name: one for name, one in known.items() if name not in ("rows", "code_row")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -63,9 +63,8 @@ class Labels:
     def __getitem__(self, samples: slice | NDArray[np.bool_]) -> Labels:
         """Return the labels of some samples, with the same classes."""
         part = Labels.__new__(Labels)
-        codes = self._codes[samples]
-        index = None if self.index is None else self.index[samples]
-        own = {"_codes": codes, "n_samples": len(codes), "index": index}
+        codes, index = self.codes[samples], None if self.index is None else self.index[samples]
+        own = {"codes": codes, "n_samples": len(codes), "index": index}
         part.__setstate__(self.__getstate__() | own)
         return part
 
@@ -86,6 +85,11 @@ class Labels:
         """What a prediction may be; numbers and strings in order."""
         return list(self._classes)
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the labels are numbers."""
+        return self._kind == NUMBERS
+
     def fingerprint(self, salt: str) -> str:
         """Salt and hash of the labels, equal for equal labels whatever their dtype.
 
@@ -95,7 +99,7 @@ class Labels:
         import hashlib  # here: it loads megabytes, and most holdouts are in no file
         import json
 
-        present, codes = np.unique(self._codes, return_inverse=True)
+        present, codes = np.unique(self.codes, return_inverse=True)
         digest = hashlib.blake2b(salt.encode(), digest_size=32)
         if self._kind == OBJECTS:
             codes = np.unique(codes, return_index=True)[1][codes]  # where each is met first
@@ -116,10 +120,9 @@ class Labels:
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.
 
-        Predicted classes have shape (n_samples,) or (k, n_samples), as `ndim` says.  The values are
-        `y_pred` itself if the packers can compare it, and the first that is no class is then found
-        when it is packed; else they are codes of classes, all of them checked.  The `LabelRow` is
-        of their dtype.
+        Predicted classes have shape (n_samples,) or (k, n_samples), as `ndim` says.  `y_pred`
+        itself is returned if the packers can compare it, and the first that is no class is then
+        found when it is packed; else codes of classes, all of them checked.
 
         TypeError: numbers against strings or strings against numbers; complex, dates.  ValueError:
         wrong length or dimensions, ragged, masked or missing values, or a prediction that is no
@@ -150,16 +153,6 @@ class Labels:
         """
         return self._as_codes(self._checked(y_pred, ndim))
 
-    @property
-    def codes(self) -> NDArray[Any]:
-        """The place of every label in `classes`."""
-        return self._codes
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether the labels are numbers."""
-        return self._kind == NUMBERS
-
     def _checked(self, y_pred: Any, ndim: int) -> NDArray[Any]:
         values = _as_labels(y_pred, "y_pred")
         check_shape(values, self.n_samples, ndim, "y_pred")
@@ -179,8 +172,6 @@ class Labels:
         """ValueError for Series or frames whose index has the samples in another order."""
         check_rows(values, self.index, name, ndim, part)
 
-    # ---- labels beside predictions of one dtype ------------------------------------------
-
     def _row(self, dtype: np.dtype[Any]) -> LabelRow | None:
         """Labels of this dtype; None if the packers have no rule for these classes in it."""
         held = self._held(dtype)
@@ -193,25 +184,23 @@ class Labels:
         whole = all(isinstance(value, int) for value in self._classes)
         if len(held) < len(self._classes) or not whole or last - first != len(held) - 1:
             return None
-        values = np.array(self._classes, dtype)[self._codes]
+        values = np.array(self._classes, dtype)[self.codes]
         return LabelRow(dtype, first, last, self.n_samples, values=values)
 
     @functools.cached_property
     def code_row(self) -> LabelRow:
         """The labels beside predictions that are codes of classes."""
         last = len(self._classes) - 1
-        labels = {"bits": self.differs(0)} if last <= 1 else {"values": self._codes}
-        return LabelRow(self._codes.dtype, 0, last, self.n_samples, **labels)
+        labels = {"bits": self.differs(0)} if last <= 1 else {"values": self.codes}
+        return LabelRow(self.codes.dtype, 0, last, self.n_samples, **labels)
 
     def differs(self, code: int) -> NDArray[np.uint64]:
         """Where labels are not the class of this code, as bits."""
-        return pack_rows(self._codes != code)
+        return pack_rows(self.codes != code)
 
     def _held(self, dtype: np.dtype[Any]) -> list[int]:
         """Codes of the classes that some number of this dtype equals."""
         return [code for code, value in enumerate(self._classes) if _holds(dtype, value)]
-
-    # ---- predictions as codes ------------------------------------------------------------
 
     def _as_codes(self, values: NDArray[Any]) -> NDArray[Any]:
         """The code of every prediction, found a block of rows at a time."""
@@ -219,7 +208,7 @@ class Labels:
         if self._kind == NUMBERS == KIND_OF[values.dtype.kind]:
             find = self._number_finder(values.dtype)
         rows = np.atleast_2d(values)
-        codes = np.empty(rows.shape, self._codes.dtype)
+        codes = np.empty(rows.shape, self.codes.dtype)
         step = max(1, BLOCK_VALUES // self.n_samples)
         for start in range(0, len(rows), step):
             block_codes = find(rows[start : start + step])
@@ -227,7 +216,9 @@ class Labels:
                 row, sample = np.argwhere(block_codes < 0)[0].tolist()
                 value = _listed(rows[start + row, sample : sample + 1])[0]
                 place = place_of((start + row) * self.n_samples + sample, values.shape)
-                raise _unknown(value, place)
+                if is_missing(value):
+                    raise ValueError(f"y_pred must have no missing values, got one {place}")
+                raise bad_prediction(value, place)
             codes[start : start + step] = block_codes
         return codes.reshape(values.shape)
 
@@ -328,9 +319,3 @@ def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
             return bool(type(value)(dtype.type(value)) == value)
     except OverflowError:
         return False
-
-
-def _unknown(value: Any, place: str) -> ValueError:
-    if is_missing(value):
-        return ValueError(f"y_pred must have no missing values, got one {place}")
-    return bad_prediction(value, place)

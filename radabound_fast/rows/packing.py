@@ -1,8 +1,7 @@
 """From what users have to what the packers read: arrays of numbers, and bits.
 
-The packers take any ndarray of bool, integers or float16 to float64 where it lies, whatever its
-strides, byte order or alignment, so most of this module is about everything else.  Values are
-looked at once, in C, where losses outside [0, 1] are found; here it is types and shapes.
+The packers take any ndarray of bool, integers or float16 to float64 where it lies, and find losses
+outside [0, 1]; this module looks at types and shapes, and at everything else.
 """
 
 from __future__ import annotations
@@ -71,11 +70,10 @@ def as_values(
     """Losses as the kernels read them, shape (n_samples,) or (k, n_samples), of any real dtype.
 
     `n_samples` and `ndim` are what the last axis and the dimensions must be; None: any but 0, and
-    one or two.  The result is of bool, an integer or a float dtype, with its contents not yet
-    looked at, except that longdouble is rounded to multiples of 2**-24 here.
+    one or two.  Values are not yet looked at; longdouble is rounded to multiples of 2**-24.
 
-    TypeError: no real numbers: complex, datetime, strings, objects.  ValueError: wrong length or
-    dimensions, empty, ragged, masked or missing values.
+    TypeError: no real numbers.  ValueError: wrong length or dimensions, empty, ragged, masked or
+    missing values.
     """
     values = as_array(losses, name)
     check_shape(values, n_samples, ndim, name)
@@ -92,17 +90,15 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     """Packed losses as the kernels read them: words side by side in each row.
 
     `words` are uint64, shape (..., ceil(n_samples / 64)), lowest bit first, or an Arrow column of
-    bools; they are returned themselves where rows are contiguous and in native byte order.  Bytes
-    are refused: ``numpy.packbits`` puts the first sample into the highest bit of one unless it is
-    told otherwise, and where m is a multiple of 8 nothing would show it.
+    bools; without a copy where they lie so.  Bytes are refused: by default ``numpy.packbits`` puts
+    the first sample into the highest bit, and nothing would show it.
 
     TypeError: not uint64.  ValueError: wrong length or dimensions (`ndim`; None: one or two), or a
     bit past n_samples is set.
     """
     array = unchecked_words(words, n_samples, ndim)
     used = n_samples % 64
-    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
-    if past.any():
+    if used and (past := array[..., -1] >> np.uint64(used)).any():
         raise bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
@@ -121,16 +117,10 @@ def words_for(packed: PackedLosses, n_samples: int) -> NDArray[np.uint64]:
 
 def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
     """`as_words` for whoever looks himself whether a bit past n_samples is set."""
-    column = _arrow_bits(words, "words")
-    if column is None:
-        array = as_array(words, "words")
-    else:
-        bits, n_values = column
-        if n_values != n_samples:
-            raise ValueError(
-                f"words must hold {counted(n_samples, 'bit')}, got a column of {n_values}"
-            )
-        array = words_of(bits)
+    bits, n_values = _arrow_bits(words, "words") or (None, n_samples)
+    if n_values != n_samples:
+        raise ValueError(f"words must hold {counted(n_samples, 'bit')}, got a column of {n_values}")
+    array = as_array(words, "words") if bits is None else words_of(bits)
     if array.dtype == np.uint8:
         raise TypeError(_bytes_refused(array))
     if array.dtype.newbyteorder("=") != np.uint64:
@@ -155,7 +145,7 @@ def bits_of(words: NDArray[Any], n_samples: int) -> NDArray[np.uint8]:
     return np.unpackbits(octets, axis=-1, count=n_samples, bitorder="little")
 
 
-def _bytes_refused(packed: NDArray[np.uint8]) -> str:
+def _bytes_refused(packed: NDArray[Any]) -> str:
     fill = -packed.shape[-1] % 8 if packed.ndim else 0
     widths = f"(0, {fill})" if packed.ndim == 1 else f"((0, 0), (0, {fill}))"
     whole = f"np.pad(words, {widths})" if fill else "words"
@@ -344,11 +334,9 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
 
 def _arrow_chunks(values: Any, name: str) -> list[ArrowChunk] | None:
     """The chunks of a column of bools or numbers, without nulls; None for any other."""
-    chunks = arrow_chunks(values)
-    done = 0
+    chunks, done = arrow_chunks(values), 0
     for chunk in chunks or ():
-        null = chunk.first_null()
-        if null >= 0:
+        if (null := chunk.first_null()) >= 0:
             _raise_missing(name, done + null, (1,))
         done += chunk.n_values
     return chunks

@@ -19,8 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count, check_integer, check_n_samples, counted
-from radabound_fast._kernels.guard import extremes_of_rows, signed_sums_of_rows
-from radabound_fast._kernels.rows import UNIT_SHIFT, PackedLosses, SignStore, pack_rows
+from radabound_fast._kernels.guard import extremes_of_rows
+from radabound_fast._kernels.rows import (
+    UNIT_SHIFT,
+    PackedLosses,
+    SignStore,
+    pack_rows,
+    signed_sums_of_rows,
+)
 from radabound_fast._kernels.support import sealed
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, as_words

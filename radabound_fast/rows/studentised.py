@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernels.guard import signed_sums_of_rows
-from radabound_fast._kernels.rows import pack_rows
+from radabound_fast._kernels.rows import pack_rows, signed_sums_of_rows
 from radabound_fast._kernels.studentised import StudentisedScan
 from radabound_fast.rows.signs import SignMatrix
 

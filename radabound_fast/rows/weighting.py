@@ -85,6 +85,7 @@ class Weighting:
         return np.clip(sums / np.add.reduceat(weights, starts), 0.0, 1.0)
 
     def fingerprint(self, secret: bytes) -> int:
+        """A hash of the weights and groups, keyed with a secret."""
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights
         both = np.concatenate([weights, self.codes.astype(np.float64)]).astype("<f8", copy=False)
         return int(fingerprints(both[np.newaxis], both.nbytes, secret)[0])
@@ -125,12 +126,8 @@ class Units:
         shares = sums / self.total
         self.largest, self.squares = float(shares.max()), float(shares @ shares)
         self.of_groups, self.counts = np.unique(sums, return_counts=True)
-        self._order: NDArray[np.intp] | None = None
-        if self.n_groups < self.n_samples:
-            self._order = np.argsort(codes, kind="stable")
-            self._starts: NDArray[np.intp] = np.searchsorted(
-                codes[self._order], np.arange(self.n_groups)
-            )
+        self._order: NDArray[np.intp] = np.argsort(codes, kind="stable")
+        self._starts = np.searchsorted(codes[self._order], np.arange(self.n_groups))
 
     @classmethod
     def of(cls, weighting: Weighting | None) -> Units | None:
@@ -161,7 +158,7 @@ class Units:
             in_units = read.dtype.kind == "f"
             if not in_units:
                 read = pack_rows(read)
-        read = read.reshape(-1, read.shape[-1])
+        read = np.atleast_2d(read)
         losses = np.empty((len(read), self.n_groups), np.float32)
         step = max(1, _BLOCK_VALUES // m)
         for start in range(0, len(read), step):
@@ -176,7 +173,7 @@ class Units:
 
     def _sums(self, losses: NDArray[Any]) -> NDArray[np.int64]:
         """The sum of each group's losses times their weights."""
-        if self._order is None:
+        if self.n_groups == self.n_samples:
             return losses * self.weights
         weighted = losses[:, self._order] * self.weights[self._order]
         sums: NDArray[np.int64] = np.add.reduceat(weighted, self._starts, axis=1)

@@ -12,7 +12,6 @@ import numpy as np
 from radabound_fast._checks import check_count, check_integer
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.reading import as_space
 from radabound_fast.spaces.space import Found, Space, log_comb
 from radabound_fast.spaces.values import described, shown
 
@@ -58,6 +57,8 @@ class Ensemble(Space):
     """Some keys of a space in any order, with repeats; see `ensemble_of`."""
 
     def __init__(self, space: Any, n_picks: int | None = None) -> None:
+        from radabound_fast.spaces.reading import as_space  # which knows every kind of space
+
         self._space = as_space(space)
         self._n_picks = None if n_picks is None else check_count(n_picks=n_picks)
 

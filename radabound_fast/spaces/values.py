@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from decimal import Decimal
 from functools import partial
 from typing import Any, overload
@@ -104,9 +104,6 @@ class Steps(Sequence[float]):
     def __contains__(self, value: Any) -> bool:
         return self.place(value) is not None
 
-    def __iter__(self) -> Iterator[float]:
-        return map(self.__getitem__, range(self._length))
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Steps) and repr(self) == repr(other)
 
@@ -131,19 +128,17 @@ def check_values(values: Any, name: str) -> Any:
     if not isinstance(values, (range, Steps)):
         if isinstance(values, np.ndarray) and values.ndim == 1:
             values = values.tolist()
-        if hint_for(values):
-            raise TypeError(
-                f"{name} must be a sequence of values, got {values!r}{hint_for(values)}"
-            )
-        if hasattr(values, "rvs"):
+        hint = hint_for(values)
+        if hasattr(values, "rvs") and not hint:
             raise TypeError(
                 f"{name} must have finitely many values, got the distribution {values!r}: "
                 "list them, give spaces.Steps(low, high, step), or draw points beforehand: "
                 "spaces.PointSample"
             )
         sequence = isinstance(values, Sized) and isinstance(values, Iterable)
-        if not sequence or isinstance(values, (str, bytes, Mapping, set, frozenset, np.ndarray)):
-            raise TypeError(f"{name} must be a sequence of values, got {values!r}")
+        others = (str, bytes, Mapping, set, frozenset, np.ndarray)
+        if hint or not sequence or isinstance(values, others):
+            raise TypeError(f"{name} must be a sequence of values, got {values!r}{hint}")
         values = [plain(value) for value in values]
     if len_of(values) == 0:
         raise ValueError(f"{name} must not be empty, got {values!r}")
@@ -151,13 +146,8 @@ def check_values(values: Any, name: str) -> Any:
 
 
 # the tools whose search spaces are translated, and by which module of integrations
-_TOOLS = {
-    "optuna": "optuna",
-    "sklearn": "sklearn",
-    "ConfigSpace": "configspace",
-    "ray": "ray",
-    "flaml": "ray",
-}
+_TOOLS = {name: name.lower() for name in ("optuna", "sklearn", "ConfigSpace", "ray")}
+_TOOLS["flaml"] = "ray"
 # how others draw a point
 _DRAWS = {
     "hyperopt": "hyperopt.pyll.stochastic.sample(space, rng)",
@@ -166,15 +156,14 @@ _DRAWS = {
 
 
 def hint_for(declared: Any, function: str = "space_of") -> str:
-    """What to write instead of an object with which a tool declares its spaces."""
+    """What to write instead of an object with which a tool declares its spaces; else nothing."""
     tool = type(declared).__module__.partition(".")[0]
     if tool in _DRAWS:
         return f": draw points beforehand, spaces.PointSample(lambda rng: {_DRAWS[tool]}, 10_000)"
-    if tool not in _TOOLS:
-        return ""
     if tool == "sklearn":
         function = "space_of"  # which draws what the search itself will draw
-    return f": see radabound_fast.integrations.{_TOOLS[tool]}.{function}"
+    known = tool in _TOOLS
+    return f": see radabound_fast.integrations.{_TOOLS[tool]}.{function}" if known else ""
 
 
 def finder_of(values: Any, name: str) -> Finder:

@@ -55,6 +55,8 @@
  * would put sums off until registers run out, or make vectors of integers. */
 #define RB_KEEP_HERE(x) __asm__ volatile("" : "+r"(x))
 #define RB_KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
+/* A long function, whose time would depend by 8 % on where the linker happens to put it. */
+#define RB_ON_A_PAGE __attribute__((aligned(4096)))
 #else
 #if defined(_MSC_VER)
 #define RB_INLINE static __forceinline
@@ -65,6 +67,7 @@
 #define RB_UNROLL_ALL
 #define RB_KEEP_HERE(x) ((void)0)
 #define RB_KEEP_VECTOR(x) ((void)0)
+#define RB_ON_A_PAGE
 #endif
 
 /* What must hold for this to compile; C11's own word is not known everywhere. */

@@ -48,7 +48,7 @@ EACH void add_word(const uint64_t *const even[REGS], const uint64_t *const odd[R
                    ptrdiff_t word, const int32_t *rows, ptrdiff_t row_stride, int n_rows,
                    int n_regs, reg counts[ROWS][REGS])
 {
-    RB_UNROLL_ALL
+    RB_UNROLL(1)
     for (int upper = 0; upper < 2; upper++) {
         struct half halves[ROWS];
         reg signs[REGS];
@@ -118,7 +118,7 @@ EACH void count_rows(const struct sign_tile *signs, ptrdiff_t first, int n_regs,
                      counts + r * counts_stride, counts_stride);
 }
 
-TARGET void COUNT_UNITS(const struct sign_tile *signs, const int32_t *rows, ptrdiff_t row_stride,
+RB_ON_A_PAGE TARGET void COUNT_UNITS(const struct sign_tile *signs, const int32_t *rows, ptrdiff_t row_stride,
                         ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride)
 {
     for (ptrdiff_t strip = 0; strip < signs->n_strips;) {

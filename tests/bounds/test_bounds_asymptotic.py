@@ -91,18 +91,3 @@ def test_with_many_rows_they_miss_about_as_often_as_they_say(case):
         missed += not found[0] <= truth <= found[1]
     assert missed / 4000 == pytest.approx(0.1, abs=0.02)
     assert missed > 0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: bounds.asymptotic_mean_interval([[0.1]], 3.0), "values must be one number per"),
-        (lambda: bounds.asymptotic_mean_interval([], 3.0), "values must be one number per sample"),
-        (lambda: bounds.asymptotic_mean_interval([0.1], -1.0), "nats must not be negative"),
-        (lambda: bounds.asymptotic_auc_interval([], [1.0], 3.0), "must be scores of at least one"),
-        (lambda: bounds.asymptotic_balanced_interval([-1], [3], 3.0), "hits must be at least 0"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import binom
+from support import most_failures
 
 from radabound_fast.bounds import betting_interval, betting_p_value
 
@@ -163,21 +163,7 @@ def test_the_interval_holds_the_truth(n_samples, law):
             losses, truth = rng.random(n_samples) ** 4, 0.2
         low, high = betting_interval(losses, math.log(2 / 0.1))
         outside += not low <= truth <= high
-    assert outside <= binom.ppf(1 - 1e-6, 400, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("losses", "error"),
-    [
-        ([], "losses must be one number per sample"),
-        ([[0.1]], "losses must be one number per sample"),
-        ([0.1, 1.5], r"losses must be in \[0, 1\], got one outside at sample 1"),
-        ([math.nan], r"losses must be in \[0, 1\], got one outside at sample 0"),
-    ],
-)
-def test_bad_losses_are_refused_by_place(losses, error):
-    with pytest.raises(ValueError, match=error):
-        betting_interval(losses, 1.0)
+    assert outside <= most_failures(400, 0.1)
 
 
 def test_a_p_value_says_what_the_interval_of_its_bets_says():

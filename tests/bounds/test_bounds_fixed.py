@@ -97,12 +97,6 @@ def test_the_low_error_half_width_grows_with_complexity_and_largest_mean():
             assert all(a < b for a, b in pairwise(by_complexity))
 
 
-coins = {
-    "mean": st.floats(0.0, 1.0),
-    "budget": st.floats(0.0, 10.0, allow_subnormal=False),
-}
-
-
 def divergence(p, q):
     """kl(p, q) as its definition has it."""
     terms = ((p, q), (1.0 - p, 1.0 - q))
@@ -110,9 +104,9 @@ def divergence(p, q):
 
 
 @settings(deadline=None, max_examples=300)
-@given(**coins)
+@given(mean=st.floats(0.0, 1.0), budget=st.floats(0.0, 10.0, allow_subnormal=False))
 def test_kl_limits_enclose_the_mean_within_hoeffdings(mean, budget):
-    low, high = bounds.kl_interval(mean, 1, budget)[0], bounds.kl_interval(mean, 1, budget)[1]
+    low, high = bounds.kl_interval(mean, 1, budget)
     hoeffding = math.sqrt(budget / 2.0) + 1e-14  # limits are rounded outwards
     assert max(0.0, mean - hoeffding) <= low <= mean <= high <= min(1.0, mean + hoeffding)
 
@@ -120,14 +114,11 @@ def test_kl_limits_enclose_the_mean_within_hoeffdings(mean, budget):
 @settings(deadline=None, max_examples=300)
 @given(mean=st.floats(0.1, 0.9), budget=st.floats(1e-4, 0.5))
 def test_the_divergence_at_a_kl_limit_is_the_budget(mean, budget):
-    assert divergence(mean, bounds.kl_interval(mean, 1, budget)[1]) == pytest.approx(
-        budget, rel=1e-9
-    )
-    assert divergence(mean, bounds.kl_interval(mean, 1, budget)[0]) == pytest.approx(
-        budget, rel=1e-9
-    )
+    low, high = bounds.kl_interval(mean, 1, budget)
+    assert divergence(mean, high) == pytest.approx(budget, rel=1e-9)
+    assert divergence(mean, low) == pytest.approx(budget, rel=1e-9)
     mirrored = 1.0 - bounds.kl_interval(1.0 - mean, 1, budget)[0]
-    assert bounds.kl_interval(mean, 1, budget)[1] == pytest.approx(mirrored, rel=1e-12)
+    assert high == pytest.approx(mirrored, rel=1e-12)
 
 
 @settings(deadline=None, max_examples=200)
@@ -142,28 +133,16 @@ def test_every_mean_within_the_kl_tolerance_has_its_limits_within_epsilon(
 ):
     tau = bounds.kl_tolerance(answer, budget, epsilon)
 
-    def fits(mean):
-        return (
-            bounds.kl_interval(mean, 1, budget)[1] <= answer + epsilon + 1e-12
-            and bounds.kl_interval(mean, 1, budget)[0] >= answer - epsilon - 1e-12
-        )
+    def fits(mean, slack):
+        low, high = bounds.kl_interval(min(max(mean, 0.0), 1.0), 1, budget)
+        return answer - epsilon - slack <= low and high <= answer + epsilon + slack
 
     if tau < 0.0:
-        assert tau == -1.0
-        clipped = min(max(answer, 0.0), 1.0)
-        assert not (
-            bounds.kl_interval(clipped, 1, budget)[1] <= answer + epsilon - 1e-12
-            and bounds.kl_interval(clipped, 1, budget)[0] >= answer - epsilon + 1e-12
-        )
+        assert tau == -1.0 and not fits(answer, -1e-12)
         return
-    assert fits(min(max(answer + share * tau, 0.0), 1.0))
+    assert fits(answer + share * tau, 1e-12)
     wider = tau + 1e-6
-    outer = (max(answer - wider, 0.0), min(answer + wider, 1.0))
-    assert tau == 1.0 or not all(
-        bounds.kl_interval(mean, 1, budget)[1] <= answer + epsilon - 1e-9
-        and bounds.kl_interval(mean, 1, budget)[0] >= answer - epsilon + 1e-9
-        for mean in outer
-    )
+    assert tau == 1.0 or not (fits(answer - wider, -1e-9) and fits(answer + wider, -1e-9))
 
 
 def test_union_weights_sum_to_at_most_1():

@@ -129,22 +129,3 @@ def test_two_folds_that_know_each_other_miss_no_more_than_allowed():
         assert weights[lows > p].sum() <= math.exp(-nats)
         assert weights[highs < p].sum() <= math.exp(-nats)
         assert weights[(lows <= p) & (highs >= p)].sum() < 1  # it does miss at times
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((1.5, 100, 5, 1.0), "means must be in \\[0, 1\\], got 1.5"),
-        ((0.5, 0, 5, 1.0), "n_samples must be at least 1, got 0"),
-        ((0.5, 100, 1, 1.0), "n_folds must be at least 2, got 1"),
-        ((0.5, 100, 5, -1.0), "nats must be finite and at least 0, got -1.0"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(given, message):
-    with pytest.raises(ValueError, match=message):
-        bounds.cross_validation_interval(*given)
-
-
-def test_no_weights_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"n_effective must be positive, got 0.0"):
-        bounds.weighted_cross_validation_interval(0.5, 0.0, 5, 1.0)

@@ -1,9 +1,6 @@
 """The rows a guard halts by, their edges, their sentences, and bad input."""
 
-import inspect
 import math
-import subprocess
-import sys
 from itertools import pairwise, product
 
 import numpy as np
@@ -197,85 +194,3 @@ def test_a_row_refuses_sides_and_estimators_it_does_not_list():
         row.guarantee(4000, 32, 0.05, 0.1, "plain")
     with pytest.raises(TypeError, match="two_sided must be True or False, got 1"):
         BOUNDS["mclt"].budget(4000, 32, 0.05, 0.1, two_sided=1)
-
-
-# a good value of every argument that a function of the package may take
-GOOD = {
-    "answer": 0.1, "auc": 0.8, "budget": 1, "code_length": 1.0, "complexity": 0.01, "count": 80,
-    "counts": 80, "delta": 0.1, "disagreement": 0.1, "epsilon": 0.05, "errors": 7,
-    "eta": 0.05, "excess": 0.03, "expectation": 0.3,
-    "failures": 0.0, "largest_mean": 0.1, "largest_weight": 1e-3,
-    "log_delta": -2.0, "losses": [0.1, 0.5],
-    "max_queries": 10, "mean": 0.1, "means": 0.1, "n_effective": 90.5, "n_failures": 0,
-    "n_finalists": 3, "n_folds": 5, "n_minus": 9, "n_negative": 90,
-    "n_plus": 3, "n_positive": 10, "n_queries": 10, "n_samples": 4000, "n_updates": 1,
-    "n_vectors": 32, "nats": 3.0, "hits": [90, 20], "values": [0.1, 0.5],
-    "positive": [1.0, 3.0], "negative": [0.0, 2.0],
-    "queries": 5, "query": 5, "shift": 1, "sizes": 100,
-    "squares": 5e-4, "true_positives": 11, "weights": [1.0, 2.5], "width": 0.04,
-}  # fmt: skip
-BAD = {
-    "n_samples": [(0, "at least 1, got 0"), (2**40 + 1, "at most"), (4000.0, "an integer")],
-    "n_vectors": [(0, "at least 1, got 0"), (2**23 + 1, "at most"), (True, "an integer")],
-    "delta": [(0.0, r"in \(0, 1\), got 0.0"), (1.5, "got 1.5"), (math.nan, "finite")],
-    "epsilon": [(1.0, r"in \(0, 1\), got 1.0"), (-0.1, "got -0.1"), ("a", "a real number")],
-    "log_delta": [(0.0, "negative, got 0.0"), (-math.inf, "finite, got -inf")],
-    "excess": [(math.nan, "finite, got nan"), (None, "a real number, got None")],
-    "complexity": [(-1e-9, "not be negative, got -1e-09")],
-    "largest_mean": [(1.1, r"in \[0, 1\], got 1.1")],
-    "mean": [(-0.1, r"in \[0, 1\], got -0.1")],
-    "max_queries": [(0, "at least 1, got 0"), (2.5, "an integer, got 2.5")],
-    "n_positive": [(0, "at least 1, got 0"), (1.5, "an integer, got 1.5")],
-    "n_plus": [(-1, r"in \[0, 4000\], got -1"), (1.5, "integers, got 1.5")],
-    "auc": [(1.1, r"in \[0, 1\], got 1.1"), ("a", "real numbers, got 'a'")],
-    "sizes": [(99.5, "integers, got 99.5"), (-1, "at least 0, got -1")],
-    "query": [(0, "at least 1, got 0")],
-    "largest_weight": [(0.0, "positive, got 0.0")],
-    "squares": [(-1.0, "positive, got -1.0")],
-    "n_folds": [(1, "at least 2, got 1"), (2.0, "an integer, got 2.0")],
-    "n_effective": [(0.0, "positive, got 0.0"), (math.inf, "finite, got inf")],
-    "estimator": [("best", "one of 'half-range', 'plain', got 'best'")],
-}
-# where a name stands for something else
-OWN = {
-    "history_nats": {"counts": [2, 1]},
-    "asymptotic_balanced_interval": {"sizes": [100, 30]},
-    "balanced_interval": {"sizes": [100, 30]},
-}
-FUNCTIONS = [
-    function for name in bounds.__all__ if inspect.isfunction(function := getattr(bounds, name))
-] + [tail for name in PAPER for tail in (BOUNDS[name].log_tail, BOUNDS[name].excess)]
-
-
-def good_arguments(function):
-    named = GOOD | OWN.get(function.__name__, {})
-    return {name: named[name] for name in inspect.signature(function).parameters if name in named}
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_every_function_names_the_argument_the_rule_and_the_value(function):
-    names = inspect.signature(function).parameters
-    good = good_arguments(function)
-    function(**good)
-    for name in set(names) & set(BAD):
-        for value, message in BAD[name]:
-            with pytest.raises((ValueError, TypeError), match=f"^{name} must .*{message}"):
-                function(**{**good, name: value})
-
-
-def test_integers_and_reals_of_numpy_are_taken_like_pythons():
-    assert BOUNDS["bernstein"].log_tail(np.float64(0.05), np.int32(4000), np.uint8(32)) == BOUNDS[
-        "bernstein"
-    ].log_tail(0.05, 4000, 32)
-    for function in FUNCTIONS:
-        result = function(**good_arguments(function))
-        if function is bounds.union_free:
-            assert result == bounds.Free(4000, 0.05, 0.1, 10)
-            continue
-        for number in result if isinstance(result, tuple) else [result]:
-            assert type(number) in (int, float), function
-
-
-def test_importing_the_bounds_does_not_load_scipy():
-    code = "import sys, radabound_fast.bounds; sys.exit('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

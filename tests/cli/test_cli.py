@@ -66,7 +66,7 @@ def without_module(monkeypatch, name):
     for module in [module for module in sys.modules if module.startswith(f"{name}.")]:
         monkeypatch.delitem(sys.modules, module)
     for module in [*sys.modules]:
-        if module.startswith(("radabound_fast.plots", EXPERIMENTS)):
+        if module.startswith(("radabound_fast.plots", "radabound_fast.files.tables", EXPERIMENTS)):
             parent, _, child = module.rpartition(".")
             monkeypatch.delattr(sys.modules.get(parent, radabound_fast), child, raising=False)
             monkeypatch.delitem(sys.modules, module)

@@ -56,15 +56,15 @@ def test_files_come_in_the_order_of_their_names_numbers_by_value(folder):
         Path("p", name).parent.mkdir(exist_ok=True)
         Path("p", name).write_bytes(b"")
     shown = ["p/part-2.npy", "p/part-10.npy", "p/sub/part-1.npy"]
-    assert expanded(["p"], files.SUFFIXES) == expanded(["p/"], files.SUFFIXES) == shown
-    assert expanded(["p/part-*.npy"], files.SUFFIXES) == shown[:2]
-    assert expanded(["p/**/*.npy"], files.SUFFIXES) == shown
-    assert expanded(["b.npy", "a.npy"], files.SUFFIXES) == ["b.npy", "a.npy"]
+    assert expanded(["p"]) == expanded(["p/"]) == shown
+    assert expanded(["p/part-*.npy"]) == shown[:2]
+    assert expanded(["p/**/*.npy"]) == shown
+    assert expanded(["b.npy", "a.npy"]) == ["b.npy", "a.npy"]
     for empty in ("p/none-*.npy", "p/_old"):
         if empty == "p/_old":
             os.remove("p/_old/part-0.npy")
         with pytest.raises(ValueError, match=f"{empty.replace('*', '.')} must hold files that end"):
-            expanded([empty], files.SUFFIXES)
+            expanded([empty])
 
 
 # each writes rows a to b as one file, however it likes
@@ -199,7 +199,7 @@ def test_a_cell_may_hold_packed_bits(folder, bitorder):
     packed = np.packbits(PREDICTIONS, axis=1, bitorder=bitorder)
     cells = pa.array([row.tobytes() for row in packed], pa.binary(packed.shape[1]))
     pq.write_table(pa.table({"key": NAMES, "bits": cells}), "p/a.parquet")
-    rows = files.open_losses("p", n_samples=M, packed=True, bitorder=bitorder)
+    rows = files.open_losses("p", n_samples=M, packed=bitorder)
     found = np.unpackbits(whole(rows).view(np.uint8), axis=1, bitorder="little")[:, :M]
     np.testing.assert_array_equal(found, PREDICTIONS)
     assert rows.names == NAMES
@@ -230,7 +230,9 @@ def test_a_folder_may_lie_in_one_that_is_hidden(folder, above):
         path = Path(above, "data", f"{part}.npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, PREDICTIONS)
-    found = expanded([f"{above}/data"], (".npy",))
+    found = expanded(
+        [f"{above}/data"],
+    )
     assert found == [f"{above}/data/{part}.npy" for part in ("a", "b", "sub/d")]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from radabound_fast import pack_losses
 from radabound_fast.files import reading as files
-from radabound_fast.files.formats import split_key
+from radabound_fast.files.place import SUFFIXES, split_key
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -74,7 +74,7 @@ def read_predictions(path, labels, **options):
     return files.open_predictions(beside, path, **options)[1]
 
 
-@pytest.fixture(params=files.SUFFIXES)
+@pytest.fixture(params=SUFFIXES)
 def suffix(request):
     return request.param
 
@@ -157,14 +157,14 @@ PACKED = np.random.default_rng(5).integers(0, 2, (3, 70)).astype(bool)
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept, n_samples):
     losses = PACKED[:, :n_samples]
-    words, bitorder = pack_losses(losses).words, None
+    words, packed = pack_losses(losses).words, True
     stored = words
     if kept in ("little", "big"):
-        stored, bitorder = np.packbits(losses, axis=1, bitorder=kept), kept
+        stored, packed = np.packbits(losses, axis=1, bitorder=kept), kept
     elif kept == ">u8" and suffix != ".parquet":
         stored = words.astype(">u8")
     path = write(tmp_path / f"p{suffix}", stored)
-    found = read(path, packed=True, bitorder=bitorder, n_samples=n_samples)
+    found = read(path, packed=packed, n_samples=n_samples)
     assert found.dtype.kind == "u" and found.dtype.itemsize == 8
     np.testing.assert_array_equal(found, words)
 
@@ -172,7 +172,7 @@ def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept,
 def test_packed_rows_need_to_fit_their_samples(tmp_path):
     path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
     for n_samples, wanted in [(8, "1 byte for 8 samples"), (17, "3 bytes for 17 samples")]:
-        message = error_of(read, path, packed=True, bitorder="big", n_samples=n_samples)
+        message = error_of(read, path, packed="big", n_samples=n_samples)
         assert message == f"p.npy must have packed rows of {wanted}, got 2"
     assert "packed rows need n_samples" in error_of(read, path, packed=True)
     options = {"packed": True, "transpose": True, "n_samples": 9}
@@ -189,10 +189,8 @@ def test_the_bit_order_of_bytes_is_asked_for_and_words_have_one(tmp_path):
     path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
     message = error_of(read, path, packed=True, n_samples=16)
     assert "--packed big" in message and "--packed little" in message
-    with pytest.raises(ValueError, match="bitorder must be one of 'little', 'big', got 'lsb'"):
-        read(path, packed=True, n_samples=16, bitorder="lsb")
     write(path, np.zeros((3, 2), dtype=np.uint64))
-    message = error_of(read, path, packed=True, n_samples=100, bitorder="big")
+    message = error_of(read, path, packed="big", n_samples=100)
     assert message.endswith("words, whose bits have one order: leave bitorder out")
 
 
@@ -266,7 +264,7 @@ def test_a_binary_file_called_csv_is_refused(tmp_path):
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, name):
     for opener in (files.open_losses, labels_in):
         message = error_of(opener, tmp_path / name)
-        assert message == f"{name} must end in {', '.join(files.SUFFIXES)} or .npz:key"
+        assert message == f"{name} must end in {', '.join(SUFFIXES)} or .npz:key"
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
@@ -439,7 +437,7 @@ def test_odd_archives_are_refused_in_one_line(tmp_path):
 def test_a_pipe_is_no_file_to_read_twice(tmp_path):
     if not hasattr(os, "mkfifo"):
         pytest.skip("there are no named pipes here")
-    for suffix in files.SUFFIXES:
+    for suffix in SUFFIXES:
         os.mkfifo(tmp_path / f"p{suffix}")
         expected = f"p{suffix} must be a regular file, since it is read twice"
         assert error_of(files.open_losses, tmp_path / f"p{suffix}") == expected
@@ -647,6 +645,7 @@ def test_a_string_that_ends_with_a_nul_is_refused_and_not_cut(tmp_path):
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     path = write(tmp_path / "p.parquet", np.zeros((2, 3)))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "radabound_fast.files.tables")
     with pytest.raises(ImportError, match=r'pyarrow is not installed.*pip install "\.\[files\]"'):
         files.open_losses(path)
 

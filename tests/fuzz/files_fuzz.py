@@ -100,9 +100,9 @@ def read(path, suffix, draw):
         kind = draw.choice([np.uint8, "U1", np.float64])
         open_predictions(path, beside(np.ones((2, 9), kind)), labels_header=header)
         return
-    transpose, packed = draw.choice([None, False, True]), draw.one_in(6)
+    transpose = draw.choice([None, False, True])
+    packed = draw.choice([True, "little", "big"]) if draw.one_in(6) else None
     how = {"transpose": transpose, "packed": packed, "header": header}
-    how["bitorder"] = draw.choice([None, "little", "big"])
     if draw.one_in(2):
         rows = open_losses(path, n_samples=draw.choice([None, 9, 4, 72]), **how)
     else:

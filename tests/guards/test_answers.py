@@ -275,8 +275,8 @@ def test_a_rule_gets_the_number_and_whether_losses_are_binary(losses, declared):
 
 def test_packed_losses_and_predictions_are_declared():
     guard = core()
-    assert guard.query_packed(pack_losses(LOSSES[0]).words).high == LOSSES[0].mean() + 1000
-    assert guard.query_many_packed(pack_losses(LOSSES).words)[-1] is True
+    assert guard.query(pack_losses(LOSSES[0]).words, packed=True).high == LOSSES[0].mean() + 1000
+    assert guard.query_many(pack_losses(LOSSES).words, packed=True)[-1] is True
     values, labels = Labels(LABELS).match(LABELS.astype(float))
     assert guard.query(values, labels).high == 1000
     assert guard.query_many(values[np.newaxis], labels)[-1] is True

@@ -21,7 +21,7 @@ from radabound_fast import (
     pack_losses,
     plan,
 )
-from radabound_fast._kernels import guard as guard_kernel
+from radabound_fast._kernels import rows as rows_kernel
 from radabound_fast._kernels.guard import GuardCore, choose_thread_cells
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast.bounds import BOUNDS
@@ -40,7 +40,7 @@ def test_threads_that_outlive_a_call_keep_what_they_read(monkeypatch):
         kept.append(thread)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(guard_kernel, "start_new_thread", impatient)
+    monkeypatch.setattr(rows_kernel, "start_new_thread", impatient)
     losses = coins(0, 5000, 64)
     alive = weakref.ref(losses)
     guard = guard_of(64)
@@ -132,7 +132,7 @@ def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
         started.append(thread)
         return start_new_thread(*thread)
 
-    monkeypatch.setattr(guard_kernel, "start_new_thread", counted)
+    monkeypatch.setattr(rows_kernel, "start_new_thread", counted)
     words = np.zeros((200, 1563), np.uint64)  # 200 rows of 1563 words x 4 strips: 1.25 million
     guard = guard_of(100_032)
     choose_thread_cells()

@@ -81,7 +81,7 @@ def test_a_circle_and_a_call_upwards_would_be_seen():
     kernels, scan, edge = (Path("src") / floor for floor in ("kernels", "scan", "edge"))
     rows, guard = (Path("radabound_fast/_kernels") / name for name in ("rows.pyx", "guard.pyx"))
     assert kernels / "cpu.h" in files[kernels / "extremes.h"]
-    assert scan / "scan.h" in files[rows.with_name("c_scan.pxd")]
+    assert scan / "scan.h" in files[rows.with_name("c_sources.pxd")]
     assert kernels / "sign_stream.h" in files[edge / "radabound_edge.c"]
     assert {rows, rows.with_name("support.pyx")} <= set(files[guard])
     with pytest.raises(CycleError):

@@ -55,8 +55,9 @@ def test_the_halting_row_does_not_depend_on_the_path(
         assert halt == 0 or totals[halt - 1] <= budget
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
             extremes = GuardCore(store, half_range=half_range, price=gate(budget))
-            ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
-            values, trace, n_rows, halted, *_ = ask(rows, trace=True, n_threads=n_threads)
+            values, trace, n_rows, halted, *_ = extremes.query_many(
+                rows, packed=rows.dtype == np.uint64, trace=True, n_threads=n_threads
+            )
             assert halted and n_rows == halt
             assert_array_equal(values, spoilt[:halt].mean(axis=1))
             assert_array_equal(trace, totals[:halt] / extremes.cells)
@@ -94,13 +95,13 @@ def test_any_bit_past_the_end_is_found(kernel, row, n_samples, pack):
         core = GuardCore(SignStore(3, n_samples, 32))
         message = f"past n_samples = {n_samples}, got one in row"
         with pytest.raises(ValueError, match=f"{message} {row}"):
-            core.query_many_packed(bad)
+            core.query_many(bad, packed=True)
         assert not core.started and core.n_rows == 0
         if row < 2:
             if row:
-                core.query_packed(words[0])
+                core.query(words[0], packed=True)
             with pytest.raises(ValueError, match=f"{message} 0"):
-                core.query_packed(bad[row])
+                core.query(bad[row], packed=True)
             assert core.n_rows == row
 
 
@@ -119,7 +120,7 @@ def large_calls(core, words, sizes):
     """Everything that calls of these many rows answer, and the bytes kept after each."""
     values, complexities, kept, row = [], [], [], 0
     for size in sizes:
-        found = core.query_many_packed(words[row : row + size], trace=True)
+        found = core.query_many(words[row : row + size], packed=True, trace=True)
         values.extend(found[0])
         complexities.extend(found[1])
         kept.append(core.table_bytes)
@@ -170,7 +171,7 @@ def test_generated_signs_keep_small_tables_alone(n_samples):
     words = np.zeros((600, n_samples // 64), np.uint64)
     core = GuardCore(SignStore(3, n_samples, 64, stored=False))
     for _ in range(3):
-        core.query_many_packed(words)
+        core.query_many(words, packed=True)
     assert core.table_bytes < 2**21
     assert (core.table_bytes > 0) == (n_samples == 2**14)
 
@@ -180,12 +181,12 @@ def test_a_guard_that_halts_frees_its_tables(pack):
     words = pack(losses)
     core = GuardCore(SignStore(3, 1000, 64), price=gate(900 * 32))
     for _ in range(2):
-        core.query_many_packed(words)
+        core.query_many(words, packed=True)
     assert core.table_bytes > 0
     spoilt = np.repeat(losses[:1], 600, axis=0)
     for row in range(64):  # each as large as it can be for a sign vector of its own
         spoilt[row] = signs[row] > 0
-    halted = core.query_many_packed(pack(spoilt))[3]
+    halted = core.query_many(pack(spoilt), packed=True)[3]
     assert halted
     assert core.table_bytes == 0
 
@@ -193,7 +194,7 @@ def test_a_guard_that_halts_frees_its_tables(pack):
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
     extremes = GuardCore(SignStore(3, 200, 33), price=_free_gate)
-    _, _, n_rows, halted, *_ = extremes.query_many_packed(pack(losses))
+    _, _, n_rows, halted, *_ = extremes.query_many(pack(losses), packed=True)
     assert halted and n_rows == 1700
 
 

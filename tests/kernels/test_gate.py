@@ -137,12 +137,12 @@ def core_of(price, half_range=False):
 
 def ask_many(core, rows, labels, **options):
     if labels is None:
-        return core.query_many_packed(rows, **options)
+        return core.query_many(rows, packed=True, **options)
     return core.query_many(rows, *labels, **options)
 
 
 def ask_one(core, row, labels):
-    return core.query_packed(row) if labels is None else core.query(row, *labels)
+    return core.query(row, packed=True) if labels is None else core.query(row, *labels)
 
 
 @pytest.mark.thorough
@@ -264,19 +264,19 @@ def test_a_change_that_was_not_kept_has_not_halted(kernel, block, pack):
     price = gates(700)["within budget"]
     for n_threads in (1, 2):
         core = core_of(price)
-        core.query_many_packed(words[:890])
+        core.query_many(words[:890], packed=True)
         before = core.progress()
         core.keep_in(FullDisk([]))
         with pytest.raises(OSError, match="no room"):
             if block == 1:
-                core.query_packed(words[900])
+                core.query(words[900], packed=True)
             else:
-                core.query_many_packed(words[890 : 890 + block], n_threads=n_threads)
+                core.query_many(words[890 : 890 + block], packed=True, n_threads=n_threads)
         assert not core.halted
         assert_array_equal(core.progress(), before)
         core.keep_in(None)
-        assert core.query_packed(words[890]) is not None
-        assert core.query_packed(words[900]) is None and core.halted
+        assert core.query(words[890], packed=True) is not None
+        assert core.query(words[900], packed=True) is None and core.halted
 
 
 @pytest.mark.parametrize("form", ["bits", "units"])

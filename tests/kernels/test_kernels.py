@@ -34,7 +34,7 @@ def test_every_kernel_finds_the_reference_extremes(kernel, n_samples, signs, pac
     for n_vectors in N_VECTORS:
         store = SignStore(11, n_samples, n_vectors, stored=signs == "stored")
         extremes = GuardCore(store)
-        extremes.query_many_packed(pack(losses))
+        extremes.query_many(pack(losses), packed=True)
         maxima, minima = extremes.extremes()
         assert_array_equal(maxima, sums[:, :n_vectors].max(axis=0))
         assert_array_equal(minima, sums[:, :n_vectors].min(axis=0))
@@ -50,7 +50,7 @@ def test_every_kernel_finds_the_extremes_of_many_rows(kernel, n_samples, signs, 
         store = SignStore(12, n_samples, n_vectors, stored=signs == "stored")
         for n_rows in [95, 96, 97, 128, 133]:
             extremes = GuardCore(store)
-            values, *_ = extremes.query_many_packed(pack(losses[:n_rows]))
+            values, *_ = extremes.query_many(pack(losses[:n_rows]), packed=True)
             maxima, minima = extremes.extremes()
             assert_array_equal(maxima, sums[:n_rows, :n_vectors].max(axis=0))
             assert_array_equal(minima, sums[:n_rows, :n_vectors].min(axis=0))
@@ -95,8 +95,8 @@ def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
     store = SignStore(1, 1000, n_vectors)
     block, single = GuardCore(store), GuardCore(store)
-    values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
-    answers = [single.query_packed(row) for row in pack(losses)]
+    values, complexities, *_ = block.query_many(pack(losses), packed=True, trace=True)
+    answers = [single.query(row, packed=True) for row in pack(losses)]
     assert_array_equal(values, [answer.value for answer in answers])
     assert_array_equal(complexities, [answer.complexity for answer in answers])
     assert_array_equal(values, losses.mean(axis=1))
@@ -118,7 +118,7 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
                 store, half_range=half_range, price=lambda total, shift, n_rows, gate=gate: gate
             )
             expected = int(np.searchsorted(totals, budget, side="right"))
-            values, *_ = extremes.query_many_packed(pack(losses))
+            values, *_ = extremes.query_many(pack(losses), packed=True)
             assert len(values) == expected
             assert extremes.halted == (expected < len(losses))
             seen = min(expected, len(losses) - 1)  # the withheld row counts, later ones do not
@@ -131,7 +131,7 @@ def test_threads_change_nothing(kernel, n_rows, pack):
     losses = rng.random((n_rows, 200)) < rng.random((n_rows, 1))
     store = SignStore(4, 200, 33)
     whole = GuardCore(store)
-    values, complexities, *_ = whole.query_many_packed(pack(losses), trace=True)
+    values, complexities, *_ = whole.query_many(pack(losses), packed=True, trace=True)
     last = whole.extremes()
     rise = np.flatnonzero(np.diff(complexities))  # rows before one that raises the complexity
     for budget_after in [0, int(rise[len(rise) // 2]), int(rise[-1]), n_rows - 1]:
@@ -140,7 +140,7 @@ def test_threads_change_nothing(kernel, n_rows, pack):
         results = []
         for n_threads in [1, 2, 3]:
             extremes = GuardCore(store, price=lambda total, shift, n_rows, gate=gate: gate)
-            result = extremes.query_many_packed(pack(losses), trace=True, n_threads=n_threads)
+            result = extremes.query_many(pack(losses), packed=True, trace=True, n_threads=n_threads)
             results.append((*result, *extremes.extremes()))
         for other in results[1:]:
             for ours, theirs in zip(results[0], other, strict=True):

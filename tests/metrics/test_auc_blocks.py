@@ -80,33 +80,25 @@ def test_an_answer_is_by_blocks_or_by_pairs_as_the_labels_say(m, share):
     assert (blocks is None) == (m == 40 and share == 0.5)
 
 
-def test_many_models_have_the_limits_of_one_at_a_time():
-    rng = np.random.default_rng(7)
-    y_true = (rng.random(3000) < 0.2).astype(int)
-    scores = rng.normal(size=(5, 3000)) + np.arange(5)[:, None] * 0.5 * y_true
-    many = search_of(y_true, 10, metric="roc_auc").query_many(scores, keys=range(5))
-    alone = search_of(y_true, 10, metric="roc_auc")
-    for key in range(5):
-        one = alone.query(scores[key], key=key)
-        assert (one.low, one.high) == (many.lows[key], many.highs[key])
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("n_negative", "n_positive"), [(1800, 200), (300, 900), (1500, 1500)])
-def test_an_interval_by_blocks_holds_the_area(n_negative, n_positive, ties):
-    """400 runs, seed 33, delta .2; a file that is sorted by its labels."""
-    rng, shift, missed = np.random.default_rng(33), 1.0, 0
-    y_true = np.repeat([0, 1], [n_negative, n_positive])
-    cells = np.arange(-12, 13)
-    below = [np.diff(ndtr(np.append(cells, 13) - 0.5 - mean)) for mean in (0.0, shift)]
-    truth = float(ndtr(shift / math.sqrt(2)))
+@pytest.mark.parametrize(
+    ("sizes", "shift"),
+    [((45, 5), 0.0), ((180, 20), 1.0), ((180, 20), 3.0)]
+    + [
+        pytest.param(sizes, 1.0, marks=pytest.mark.thorough)
+        for sizes in ((1800, 200), (300, 900), (1500, 1500))
+    ],
+)
+def test_an_interval_of_the_area_under_one_curve_holds_it(sizes, shift, ties):
+    """400 runs, seed 33, delta .2; a file that is sorted by its labels; scores may have ties."""
+    rng, missed = np.random.default_rng(33), 0
+    y_true, truth = np.repeat([0, 1], sizes), float(ndtr(shift / math.sqrt(2)))
     if ties:
-        truth = float(below[1] @ (np.cumsum(below[0]) - below[0] / 2))
+        of = [np.diff(ndtr(np.arange(-12.5, 16) - mean)) for mean in (0.0, shift)]
+        truth = float(of[1] @ (np.cumsum(of[0]) - of[0] / 2))
     for _ in range(400):
         scores = rng.normal(size=len(y_true)) + shift * y_true
-        answer = search_of(y_true, 1, metric="roc_auc", delta=0.2).query(
-            np.rint(scores) if ties else scores, key=0
-        )
+        search = search_of(y_true, 1, metric="roc_auc", delta=0.2)
+        answer = search.query(np.rint(scores) if ties else scores, key=0)
         missed += not answer.low <= truth <= answer.high
     assert missed <= most_failures(400, 0.2)

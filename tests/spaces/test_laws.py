@@ -33,8 +33,8 @@ from radabound_fast.spaces import (
     subset_of,
     threshold_of,
 )
-from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.prior import AcceptedWeights
+from radabound_fast.spaces.reading import from_description
 from radabound_fast.spaces.space import same_description
 
 

@@ -8,7 +8,7 @@ from scipy.stats import kstest, loguniform, norm, randint, rankdata, uniform
 
 from radabound_fast import DeclaredSearch
 from radabound_fast.spaces import Choice, Grid, InOrder, PointSample, Steps, as_space
-from radabound_fast.spaces.description import from_description
+from radabound_fast.spaces.reading import from_description
 
 PARAMETERS = {
     "rate": loguniform(1e-5, 1.0),

@@ -25,7 +25,7 @@ from radabound_fast.spaces import (
     subset_of,
     threshold_of,
 )
-from radabound_fast.spaces.description import from_description
+from radabound_fast.spaces.reading import from_description
 
 
 class Kernel(enum.Enum):
