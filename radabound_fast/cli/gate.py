@@ -18,7 +18,7 @@ from radabound_fast.files.reading import read_values
 from radabound_fast.files.results import losses_of, read_results
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.gate.gate import Gate
-from radabound_fast.guards.gate.history import Verdict
+from radabound_fast.guards.gate.verdicts import Verdict
 from radabound_fast.holdout import Losses
 
 # conditions, as `Gate` takes them

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from radabound_fast.guards.declared.answers import DeclaredSearchAnswer, DeclaredSearchAnswers
 
 SHOWN = 10  # models in a table
-_GAINS = ("gain", "gain_low", "gain_high")
 _PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -63,7 +63,10 @@ class BaseReport:
 
     def to_json(self) -> str:
         """All of the report as JSON, but for a table of all models."""
-        return json.dumps({"version": __version__} | self.as_json(), indent=2, default=plain)
+        return self._as_text(self.as_json())
+
+    def _as_text(self, fields: dict[str, Any]) -> str:
+        return json.dumps({"version": __version__} | fields, indent=2, default=plain)
 
     def to_html(self) -> str:
         """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
@@ -79,12 +82,10 @@ class BaseReport:
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Names and cells of the best models."""
         rows = self._best_rows()
-        names = [
-            name
-            for name in dict.fromkeys(name for row in rows for name in row)
-            if name not in ("half_width", "nats", "asymptotic_nats")
-            and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
-        ]
+        hidden = {"half_width", "nats", "asymptotic_nats"}
+        if not any(row.get("rerun", 1) > 1 for row in rows):
+            hidden.add("rerun")
+        names = [name for name in dict.fromkeys(chain(*rows)) if name not in hidden]
         return names, [list(_cells(row, names)) for row in rows]
 
     def _repr_html_(self) -> str:
@@ -159,41 +160,32 @@ class SearchReport(BaseReport):
     def to_json(self) -> str:
         """All of the report, with every answer under "answers"; keys as they are, or as text."""
         answers = [released(answer.to_dict()) for answer in self.answers]
-        fields = {"version": __version__} | self.as_json() | {"answers": answers}
-        return json.dumps(fields, indent=2, default=plain)
+        return self._as_text(self.as_json() | {"answers": answers})
 
     def _best_rows(self) -> list[dict[str, Any]]:
         return [answer.to_dict() for answer in self.ranking(SHOWN)]
 
-    def _compared(self, told: dict[str, Any], two_sided: bool, fixed: str) -> str:
+    def _compared(self, answer: Any, two_sided: bool, fixed: str) -> str:
         """The sentence on the gain of an answer over the baseline, in the direction that it has."""
-        gain, low, high = map(told.__getitem__, _GAINS)
-        is_worse = gain < 0
-        less, more = ("less often", "more often") if self.metric in COUNTED else ("lower", "higher")
-        says, where = (more, less) if is_worse else (less, more)
+        gain, low, high = answer.gain, answer.gain_low, answer.gain_high
+        counts, is_worse = self.metric in COUNTED, gain < 0
+        says, other = ("less often", "more often") if counts else ("lower", "higher")
         if is_worse:
+            says, other = other, says
             gain, low, high = -gain, -high, -low
-        if two_sided:
-            score, place = scored(gain, low, high)
-            place = f"by {place}"
-        elif is_worse:
-            digits = _digits(gain, high)
-            score, place = shown(gain, digits), f"by at most {outward(high, 1, digits)}"
-        else:
-            digits = _digits(gain, low)
-            score, place = shown(gain, digits), f"by at least {outward(low, -1, digits)}"
-            if low < 0:
-                place = f"{where} by at most {outward(-low, 1, digits)}"
-        if self.metric in COUNTED:
-            how = f"It errs {says} than the baseline"
-        else:
+        score, place = scored(gain, *_known_sides(low, high, two_sided, is_worse))
+        place = f"by {place}"
+        if not two_sided and not is_worse and low < 0:
+            place = f"{other} by at most {outward(-low, 1, _digits(gain, low))}"
+        how = f"It errs {says} than the baseline"
+        if not counts:
             how = f"Its mean loss is {says} than that of the baseline"
         return f"{how} by {score}, and in the population {place}, if the baseline was {fixed}."
 
 
 @dataclass(frozen=True)
 class Report(SearchReport):
-    """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
+    """The result of a `DeclaredSearch` so far, which `DeclaredSearch.report` returns.
 
     ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
     picture and the ten best models too.
@@ -205,24 +197,21 @@ class Report(SearchReport):
     n_samples : int
         m, the size of the holdout.
     n_models : int
-        Different models that were queried; of a search with `n_best` all queries, since it does
-        not know which came before.
+        Different models that were queried; of a search with `n_best` all queries.
     n_queries : int or None
         Queries, those of a model that was queried before counted too; None: nobody counted.
     space_size : int or None
-        N, how many configurations were declared; None: without end, or nobody knows.
-    delta : float
-        The probability that any interval misses.
-    guarantee : str
-        What holds, and what is assumed.
+        N, how many configurations were declared; None: without end, or unknown.
+    delta, guarantee : float, str
+        As of the search.
     best : DeclaredSearchAnswer
-        As `DeclaredSearch.best`.
     answers : DeclaredSearchAnswers
-        All of them, in the order in which they were first asked; with `n_best` the best.
+        As of the search: all, in the order in which they were first queried; with `n_best` the
+        best.
     baseline : float or None
         The metric of the baseline, if there is one.
     n_folds : int or None
-        Of the cross-validation, if it was one: limits are of its fold models, on average.
+        Of the cross-validation, if it was one.
     name_of_best : str or None
         What the sentence calls the best model; None: by its key.
     """
@@ -260,21 +249,26 @@ class Report(SearchReport):
         unseen = "no model was trained on these rows"
         if self.n_folds is not None:
             unseen = "each fold's rows were judged by a model that was trained without them"
-        score, place = self._told(best.value, best.low, best.high)
+        terms = self.answers.terms
+        is_loss = not terms.measure.greater_is_better
+        score, place = scored(
+            best.value, *_known_sides(best.low, best.high, terms.two_sided, is_loss)
+        )
+        rounded = ""
+        if terms.measure.rounded is not None:
+            rounded = f" (rounded to multiples of {terms.measure.rounded.step:g})"
         text = sentence(
             f"The best of {self._models} is {self._called}",
-            f"{self.metric} {score}{self._rounded} {self._rows}",
-            f"{place} {self.answers.terms.measure.where}{folds}",
+            f"{self.metric} {score}{rounded} {self._rows}",
+            f"{place} {terms.measure.where}{folds}",
             self.delta,
             f"however the search used {used}, if {first} and {unseen} "
             "(radabound_fast.DeclaredSearch)",
         )
         if self.baseline is None:
             return text
-        gain = self._compared(
-            best.to_dict(), self.answers.terms.two_sided, "fixed before any holdout score was seen"
-        )
-        return f"{text} {gain}"
+        fixed = "fixed before any holdout score was seen"
+        return f"{text} {self._compared(best, terms.two_sided, fixed)}"
 
     @property
     def _called(self) -> str:
@@ -306,29 +300,12 @@ class Report(SearchReport):
         return self.answers.terms.space.shows
 
     @property
-    def _rounded(self) -> str:
-        """To what values are rounded, where they are."""
-        rounded = self.answers.terms.measure.rounded
-        return "" if rounded is None else f" (rounded to multiples of {rounded.step:g})"
-
-    @property
     def _rows(self) -> str:
         weighted = " with weights or groups" if self.answers.terms.measure.is_weighted else ""
         if self.n_folds is None:
             return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
         rows = f"{counted(self.n_samples, 'row')}{weighted}"
         return f"in {self.n_folds}-fold cross-validation on {rows}"
-
-    def _told(self, value: float, low: float, high: float) -> tuple[str, str]:
-        """A score, and where its truth is."""
-        terms = self.answers.terms
-        if terms.two_sided:
-            return scored(value, low, high)
-        if terms.measure.greater_is_better:
-            digits = _digits(value, low)
-            return shown(value, digits), f"at least {outward(low, -1, digits)}"
-        digits = _digits(value, high)
-        return shown(value, digits), f"at most {outward(high, 1, digits)}"
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -340,13 +317,11 @@ class Report(SearchReport):
         """
         from radabound_fast.plots import report_figure
 
-        answers = self.answers
-        lows, highs = answers.lows, answers.highs
-        if not answers.terms.two_sided:  # a side that has no limit has nothing to show
-            if answers.terms.measure.greater_is_better:
-                highs = answers.values
-            else:
-                lows = answers.values
+        answers, terms = self.answers, self.answers.terms
+        # a side that has no limit has nothing to show
+        greater, one_sided = terms.measure.greater_is_better, not terms.two_sided
+        lows = answers.values if one_sided and not greater else answers.lows
+        highs = answers.values if one_sided and greater else answers.highs
         used = "the scores" if self._shows is None else "what it was shown"
         whose = "" if self.n_folds is None else " of the fold models"
         return report_figure(
@@ -369,19 +344,34 @@ def page(title: str, body: str) -> str:
 
 
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
-    """The sentence on the model that was chosen among many, by whatever guard.
+    """The sentence on the model that some guard's user chose among many.
 
-    `choice` says which model it is, and by what it was chosen; `score` is on the holdout, and
-    `place` in the population, with probability ``1 - delta``, under the condition `provided`.
+    `choice` says which, `score` is on the holdout, `place` in the population, with probability
+    ``1 - delta``, under the condition `provided`.
     """
     return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 
 
-def scored(value: float, low: float, high: float) -> tuple[str, str]:
-    """A number, and its interval, rounded outward."""
-    digits = _digits(value, low, high)
-    between = f"between {outward(low, -1, digits)} and {outward(high, 1, digits)}"
-    return shown(value, digits), between
+def _known_sides(
+    low: float, high: float, two_sided: bool, upper: bool
+) -> tuple[float | None, float | None]:
+    """Limits; of one side alone the upper or the lower one, and None."""
+    if two_sided:
+        return low, high
+    return (None, high) if upper else (low, None)
+
+
+def scored(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A number, and where its truth is: limits rounded outward, None where there is none."""
+    digits = _digits(value, *(limit for limit in (low, high) if limit is not None))
+    least = "" if low is None else outward(low, -1, digits)
+    most = "" if high is None else outward(high, 1, digits)
+    place = f"between {least} and {most}"
+    if high is None:
+        place = f"at least {least}"
+    elif low is None:
+        place = f"at most {most}"
+    return shown(value, digits), place
 
 
 def _digits(value: float, *limits: float) -> int:
@@ -412,14 +402,15 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            digits = gains if "gain" in name else usual
             limit = name.removeprefix("asymptotic_").removeprefix("gain_")
             side = {"low": -1, "high": 1}.get(limit)
-            known = side is not None and math.isfinite(value)
+            digits = gains if "gain" in name else usual
             if math.isnan(value):  # which was not released
                 yield ""
+            elif side is None or math.isinf(value):
+                yield shown(value, digits)
             else:
-                yield outward(value, side or 0, digits) if known else shown(value, digits)
+                yield outward(value, side, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:

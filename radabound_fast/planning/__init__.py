@@ -99,8 +99,8 @@ def plan(
     gate : bool, default False
         Whether the plan is that of a release gate: what gain a candidate needs.
     disagreement : float
-        For a gate: the share of rows on which the losses of candidate and production differ, in
-        [0, 1]; losses are 0 or 1.
+        For a gate: the share of rows on which the losses, 0 or 1, of candidate and production
+        differ, in [0, 1].
     margin, n_candidates
         For a gate: as for `Gate`.
     n_passes : int, optional
@@ -119,14 +119,12 @@ def plan(
 
     Notes
     -----
-    A first query of error rate p has an expected complexity of ``sqrt(p / (2 pi m))``, about
-    ``0.4 sqrt(p / m)``, by the plain estimator, and 0 by half-range.
-
-    "fixed-sequence" answers `n_queries` by its union part, and goes on by its complexity.  The
-    interval of "DeclaredSearch" is the exact binomial one, in between two counts where
-    ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
-    "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/explanation/theory.md.
+    A first query of error rate p has an expected complexity of ``sqrt(p / (2 pi m))`` by the plain
+    estimator, and 0 by half-range.  "fixed-sequence" answers `n_queries` by its union part, and
+    goes on by its complexity.  The interval of "DeclaredSearch" is the exact binomial one, in
+    between two counts where ``error_rate * n_samples`` is no integer.  "Ladder": the step is the
+    best for as many queries.  "Thresholdout": queries at a budget of one answer from the holdout,
+    by its Theorem 25.  What each guarantees is not the same: docs/explanation/theory.md.
 
     Examples
     --------

@@ -69,14 +69,12 @@ class Plan:
         n_queries : int or None
             How many queries of this error rate are answered without regard to their complexity,
             at most 2**62; for "DeclaredSearch" the largest space whose every truth is within
-            epsilon.  None where there is no such number: it depends on how alike they are.
+            epsilon.  None where it depends on how alike they are.
         provided : str
             What that takes; "" if nothing.
-        epsilon_min : float or None
-            The smallest epsilon, for this n_samples, at which `first_query` is true.
-        n_samples_min : int or None
-            The fewest samples, for this epsilon, at which `first_query` is true.  Both are
-            None where there is none.
+        epsilon_min, n_samples_min : float, int or None
+            The smallest epsilon for this n_samples, and the fewest samples for this epsilon, at
+            which `first_query` is true; None where there is none.
     low, high : float or None
         With a `space_size`: where `DeclaredSearch` puts the truth of a mean of this error rate.
     """

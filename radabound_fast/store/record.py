@@ -67,17 +67,10 @@ class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
     `path` is absolute and has no symbolic links.  With `durability` "power" every commit waits for
-    the disk, with "process" none does, and a power cut may cost the record.
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        There is no such file, or it cannot be read and written.
-    ValueError
-        It is something else, of another format, or damaged.
-    RuntimeError
-        It has several names, or is mounted without its folder: what is left of a transaction that
-        was broken off is beside one name alone.
+    the disk, with "process" none does, and a power cut may cost the record.  Errors are OSError if
+    the file cannot be read and written, ValueError if it is something else or damaged, and
+    RuntimeError if it has several names, or is mounted without its folder: what is left of a
+    transaction that was broken off is beside one name alone.
     """
 
     schema: ClassVar[Schema]
@@ -199,26 +192,33 @@ class SearchRecord(Record):
 
     schema = SEARCH
 
-    def add(self, entries: dict[Query, Entry], check: Callable[[Query, Entry], None]) -> int:
-        """Add queries, and return how many there are then.
+    def add(
+        self, queries: list[Query], entries: list[Entry]
+    ) -> tuple[int, list[int] | None, dict[int, Entry]]:
+        """Add queries, and return how many there are then, and how many there were after each.
 
-        Of each that was there before, `check` is called with what is stored; if it raises, nothing
-        is added.
+        None if all of them are new.  Nothing is added if some are there, or come earlier, with
+        another entry, which is returned for each such row.
         """
 
-        def work(database: sqlite3.Connection) -> int:
-            rows = []
-            for query, entry in entries.items():
-                row = self._row(query, entry)
-                found = database.execute(
-                    f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?", row[:2]
-                ).fetchone()
-                if found is None:
-                    rows.append(row)
-                else:
-                    check(query, self._entry(found)[1])
+        def work(database: sqlite3.Connection) -> tuple[int, list[int] | None, dict[int, Entry]]:
+            n, rows, numbers = self._count(database), [], []
+            known: dict[Query, Entry] = {}
+            odd: dict[int, Entry] = {}
+            for place, (query, entry) in enumerate(zip(queries, entries, strict=True)):
+                if query not in known:
+                    row = self._row(query, entry)
+                    ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
+                    found = database.execute(ask, row[:2]).fetchone()
+                    known[query] = entry if found is None else self._entry(found)[1]
+                    rows += [row] if found is None else []
+                if known[query] != entry:
+                    odd[place] = known[query]
+                numbers.append(n + len(rows))
+            if odd:
+                return n, numbers, odd
             database.executemany("INSERT INTO query VALUES (?, ?, ?, ?, ?, ?)", rows)
-            return self._count(database)
+            return n + len(rows), numbers if len(rows) < len(queries) else None, odd
 
         return self._do(work, "IMMEDIATE")
 

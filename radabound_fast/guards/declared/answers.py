@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,14 @@ from radabound_fast._kernels.guard import Answer
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.guards.answers import ColumnAnswers
 from radabound_fast.metrics import MeanLoss, Measure
+from radabound_fast.rows.partial import listed
 from radabound_fast.spaces.space import Codes, Space
 
 if TYPE_CHECKING:
     from radabound_fast.store.record import Query
 
 Floats = NDArray[np.float64]
-Kept = tuple[Any, ...]  # what is stored of a query, but for the fingerprint of its losses
+Stored = tuple[Any, ...]  # what is stored of a query, nats last, but for its fingerprint
 
 
 class Terms(NamedTuple):
@@ -30,21 +31,26 @@ class Terms(NamedTuple):
     nats: float  # ln(2/delta); ln(1/delta) for one side alone; ln 2 more beside gains
     two_sided: bool
 
-    def value(self, kept: Kept) -> float:
-        if isinstance(self.measure, MeanLoss):
-            total, shift, _ = kept
-            return float(total / (self.measure.n_samples << shift))
-        return float(self.measure.values(np.array([kept[:-1]]))[0])
+    @property
+    def dtype(self) -> Any:
+        """The dtype of what is stored of a query."""
+        return np.float64 if self.measure.stores == "limits" else np.int64
 
-    def interval(self, kept: Kept) -> tuple[float, float]:
+    def value(self, stored: Stored) -> float:
         if isinstance(self.measure, MeanLoss):
-            total, shift, nats = kept
+            total, shift, _ = stored
+            return float(total / (self.measure.n_samples << shift))
+        return float(self.measure.values(np.array([stored[:-1]]))[0])
+
+    def interval(self, stored: Stored) -> tuple[float, float]:
+        if isinstance(self.measure, MeanLoss):
+            total, shift, nats = stored
             return self.sides(*self.measure.interval(total, shift, self.nats + nats))
-        lows, highs = self.intervals(np.array([kept[:-1]]), np.array(kept[-1:]))
+        lows, highs = self.intervals(np.array([stored[:-1]]), np.array(stored[-1:]))
         return float(lows[0]), float(highs[0])
 
-    def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
-        return self.sides(*self.measure.intervals(kept, self.nats + nats))
+    def intervals(self, stored: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        return self.sides(*self.measure.intervals(stored, self.nats + nats))
 
     def sides(self, lows: Any, highs: Any) -> tuple[Any, Any]:
         """Both limits; with one side alone, the one that says how good it is at least."""
@@ -62,24 +68,32 @@ class Terms(NamedTuple):
         return below if self.measure.greater_is_better else above
 
     @property
+    def own_fields(self) -> tuple[str, ...]:
+        """Fields that only some answers have."""
+        gains = ("gain", "gain_low", "gain_high") if self.measure.is_paired else ()
+        return gains if self.measure.n_folds is None else ("truth_of", *gains)
+
+    @property
     def truth_of(self) -> str | None:
         """What the intervals cover under cross-validation; None without it."""
         n_folds = self.measure.n_folds
         return None if n_folds is None else f"the {n_folds} fold models on average"
 
-    def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
-        assert isinstance(self.measure, Measure)
-        lows, highs = self.measure.gain_intervals(kept, self.nats + nats)
+    @property
+    def paired(self) -> Measure:
+        """The measure of a search with a baseline; AttributeError without one."""
+        if isinstance(self.measure, Measure) and self.measure.is_paired:
+            return self.measure
+        raise AttributeError("only a search with a baseline has gains")
+
+    def gain_intervals(self, stored: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        lows, highs = self.paired.gain_intervals(stored, self.nats + nats)
         return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
 
     @property
     def most_gain(self) -> float:
         least, most = self.measure.ends
         return most - least
-
-
-_FIELDS = (*Answer.fields, "key", "rerun", "nats")
-_GAINS = ("gain", "gain_low", "gain_high")
 
 
 class DeclaredSearchAnswer(Answer):
@@ -99,15 +113,21 @@ class DeclaredSearchAnswer(Answer):
         The model: its key in the space, and which training of it.
     nats : float
         The price of the key and the rerun, ln(1/w).
+    gain, gain_low, gain_high : float
+        Of a search with a baseline: how much less often than it the model errs, or of other metrics
+        how much lower its mean loss is; and limits of the population's gain, which hold together
+        with `low` and `high`.
+    truth_of : str
+        Of a search with `n_folds`: what `low` and `high` cover, the models of the folds on average
+        over the rows; not a model that is trained again on all rows.
     """
 
     __slots__ = ("_gain_limits", "_limits", "_number", "_query", "_terms", "stored")
-    fields: ClassVar[tuple[str, ...]] = _FIELDS
 
-    def __init__(self, terms: Terms, query: Query, kept: Kept, number: int) -> None:
-        self._terms, self._query, self._number = terms, query, number
-        self.stored = kept  # nats last
-        self._limits: tuple[float, float] | None = None  # not yet asked for
+    def __init__(self, terms: Terms, query: Query, stored: Stored, number: int) -> None:
+        self._terms, self._query, self.stored, self._number = terms, query, stored, number
+        # None: not computed yet
+        self._limits: tuple[float, float] | None = None
         self._gain_limits: tuple[float, float] | None = None
 
     @property
@@ -150,42 +170,9 @@ class DeclaredSearchAnswer(Answer):
             self._limits = float(low), float(high)
         return self._limits
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DeclaredSearchAnswer):
-            return NotImplemented
-        return bool(self.__reduce__() == other.__reduce__())
-
-    def __hash__(self) -> int:
-        return hash((self._query, self.stored))
-
-    def __reduce__(self) -> Any:
-        return type(self), (self._terms, self._query, self.stored, self._number)
-
-
-class ComparedAnswer(DeclaredSearchAnswer):
-    """One answer of a `DeclaredSearch` that has a baseline.
-
-    Attributes
-    ----------
-    gain : float
-        How much less often than the baseline the model errs; of other metrics, how much lower its
-        mean loss is.
-    gain_low, gain_high : float
-        Limits of the population's gain; they and `low` and `high` hold for all answers at once.
-
-    Notes
-    -----
-    It has the attributes of `DeclaredSearchAnswer` as well.
-    """
-
-    __slots__ = ()
-    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, *_GAINS)
-
     @property
     def gain(self) -> float:
-        measure = self._terms.measure
-        assert isinstance(measure, Measure)
-        return float(measure.gains(np.array([self.stored[:-1]]))[0])
+        return float(self._terms.paired.gains(np.array([self.stored[:-1]]))[0])
 
     @property
     def gain_low(self) -> float:
@@ -198,32 +185,24 @@ class ComparedAnswer(DeclaredSearchAnswer):
     @property
     def _gain_interval(self) -> tuple[float, float]:
         if self._gain_limits is None:
-            kept, nats = np.array([self.stored[:-1]]), np.array(self.stored[-1:])
-            lows, highs = self._terms.gain_intervals(kept, nats)
+            stored, nats = np.array([self.stored[:-1]]), np.array(self.stored[-1:])
+            lows, highs = self._terms.gain_intervals(stored, nats)
             self._gain_limits = float(lows[0]), float(highs[0])
         return self._gain_limits
 
-
-class CrossValidatedAnswer(DeclaredSearchAnswer):
-    """One answer of a `DeclaredSearch` with `n_folds`.
-
-    Attributes
-    ----------
-    truth_of : str
-        What `low` and `high` cover: the models of the folds, on average over the rows; not a
-        model that is trained again on all rows.
-
-    Notes
-    -----
-    It has the attributes of `DeclaredSearchAnswer` as well.
-    """
-
-    __slots__ = ()
-    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, "truth_of")
-
     @property
-    def truth_of(self) -> str | None:
+    def truth_of(self) -> str:
+        if self._terms.truth_of is None:
+            raise AttributeError("only a search with n_folds says whose truth it is")
         return self._terms.truth_of
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields by name; gains and `truth_of` where the search has them."""
+        names = (*Answer.fields, "key", "rerun", "nats", *self._terms.own_fields)
+        return {name: getattr(self, name) for name in names}
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self.stored, self._number)
 
 
 class Comparison(NamedTuple):
@@ -266,7 +245,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     reruns, numbers : ndarray of int64, shape (k,)
         Which training of the key, and ``number`` of each answer.
     gains, gain_lows, gain_highs : ndarray of float64, shape (k,)
-        As in `ComparedAnswer`, of a search that has a baseline.
+        Of a search that has a baseline.
     halted : bool
         False: nothing is ever withheld.
     n_answered : int
@@ -275,15 +254,15 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
 
     def __init__(
         self,
-        terms: Terms,
+        terms: Terms,  # space, metric, delta and sides
         codes: Codes,
         reruns: NDArray[np.int64],
-        columns: list[NDArray[Any]],  # of what is kept
+        columns: list[NDArray[Any]],  # of what values and limits are made from
         nats: Floats,
         numbers: NDArray[np.int64] | None,  # None: up to n_answered
         n_answered: int,
     ) -> None:
-        self._terms, self._codes, self._reruns = terms, codes, reruns
+        self.terms, self._codes, self._reruns = terms, codes, reruns
         self._columns, self._nats, self._numbers = columns, nats, numbers
         self.n_answered, self.halted = n_answered, False
 
@@ -291,7 +270,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     def joined(cls, blocks: Sequence[Self]) -> Self:
         """Several blocks of one search as one."""
         return cls(
-            blocks[-1]._terms,
+            blocks[-1].terms,
             joined_codes([block._codes for block in blocks]),
             np.concatenate([block._reruns for block in blocks]),
             list(map(np.concatenate, zip(*(block._columns for block in blocks), strict=True))),
@@ -300,26 +279,13 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
             blocks[-1].n_answered,
         )
 
-    def subset(self, rows: Sequence[int]) -> Self:
-        """Return the answers of some rows, as if nothing else had been queried."""
-        return type(self)(
-            self._terms,
-            [self.codes[row] for row in rows],
-            self._reruns[rows],
-            [column[rows] for column in self._columns],
-            self._nats[rows],
-            None,
-            len(rows),
-        )
-
     def those(
         self, rows: NDArray[np.intp], n_before: int = 0, n_answered: int | None = None
     ) -> Self:
         """Return the answers of some rows, with so many queries before them, and in all."""
-        codes = self._codes
         return type(self)(
-            self._terms,
-            codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows],
+            self.terms,
+            codes_at(self._codes, rows),
             self._reruns[rows],
             [column[rows] for column in self._columns],
             self._nats[rows],
@@ -330,7 +296,7 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     @cached_property
     def codes(self) -> list[Hashable]:
         """The code of each key in the space."""
-        return self._codes.tolist() if isinstance(self._codes, np.ndarray) else self._codes
+        return listed(self._codes)
 
     # one number for all rows takes no memory until it is asked for
     @cached_property
@@ -342,16 +308,17 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         return np.ascontiguousarray(self._nats)
 
     @cached_property
-    def _kept(self) -> NDArray[Any]:
+    def stored(self) -> NDArray[Any]:
+        """What value and limits of each answer are made from, a row each."""
         return np.stack(self._columns, axis=1)
 
     @cached_property
     def values(self) -> Floats:
-        return np.asarray(self._terms.measure.values(self._kept))
+        return np.asarray(self.terms.measure.values(self.stored))
 
     @cached_property
     def _intervals(self) -> tuple[Floats, Floats]:
-        return self._terms.intervals(self._kept, self.nats)
+        return self.terms.intervals(self.stored, self.nats)
 
     @property
     def lows(self) -> Floats:
@@ -362,19 +329,9 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         return self._intervals[1]
 
     @property
-    def terms(self) -> Terms:
-        """What the answers share: space, metric, delta and sides."""
-        return self._terms
-
-    @property
-    def kept(self) -> NDArray[Any]:
-        """What is stored of each query, from which value and limits are made."""
-        return self._kept
-
-    @property
     def ranks(self) -> Floats:
         """The limit that an answer is ranked by, better where smaller: its high, or -low."""
-        return -self.lows if self._terms.measure.greater_is_better else self.highs
+        return -self.lows if self.terms.measure.greater_is_better else self.highs
 
     @property
     def best(self) -> DeclaredSearchAnswer:
@@ -383,36 +340,27 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
 
     @cached_property
     def half_widths(self) -> Floats:
-        return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
+        return np.asarray(self.terms.half_width(self.values, self.lows, self.highs))
 
     @cached_property
     def gains(self) -> Floats:
-        return self._compared.gains(self._kept)
+        return self.terms.paired.gains(self.stored)
 
     @cached_property
     def _gain_intervals(self) -> tuple[Floats, Floats]:
-        return self._terms.gain_intervals(self._kept, self.nats)
+        return self.terms.gain_intervals(self.stored, self.nats)
 
     @property
     def gain_lows(self) -> Floats:
-        self._compared  # noqa: B018 raises without a baseline
         return self._gain_intervals[0]
 
     @property
     def gain_highs(self) -> Floats:
-        self._compared  # noqa: B018
         return self._gain_intervals[1]
-
-    @property
-    def _compared(self) -> Measure:
-        measure = self._terms.measure
-        if isinstance(measure, Measure) and measure.is_paired:
-            return measure
-        raise AttributeError("only a search with a baseline has gains")
 
     @cached_property
     def keys(self) -> list[Any]:
-        return [self._terms.space.key_of(code) for code in self.codes]
+        return [self.terms.space.key_of(code) for code in self.codes]
 
     @overload
     def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
@@ -422,41 +370,35 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         self, index: int | slice
     ) -> DeclaredSearchAnswer | Sequence[DeclaredSearchAnswer]:
         rows = range(len(self))[index]
-        return self._answer(rows) if isinstance(rows, int) else [self._answer(row) for row in rows]
+        return self._answer(rows) if isinstance(rows, int) else list(map(self._answer, rows))
 
     def __iter__(self) -> Iterator[DeclaredSearchAnswer]:
         return map(self._answer, range(len(self)))
 
     def _answer(self, row: int) -> DeclaredSearchAnswer:
-        kept = *self._kept[row].tolist(), float(self._nats[row])
-        query, number = (self.codes[row], int(self._reruns[row])), int(self.numbers[row])
-        return answer_of(self._terms, query, kept, number)
+        stored = *self.stored[row].tolist(), float(self._nats[row])
+        query = self.codes[row], int(self._reruns[row])
+        return DeclaredSearchAnswer(self.terms, query, stored, int(self.numbers[row]))
 
     def __len__(self) -> int:
         return len(self._codes)
 
     def _own_columns(self) -> dict[str, Any]:
         columns = {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
-        if self._terms.truth_of is not None:
-            columns["truth_of"] = [self._terms.truth_of] * len(self)
-        if not self._terms.measure.is_paired:
-            return columns
-        gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
-        return columns | gains
+        if self.terms.truth_of is not None:
+            columns["truth_of"] = [self.terms.truth_of] * len(self)
+        if self.terms.measure.is_paired:
+            gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
+            columns |= gains
+        return columns
 
 
-def joined_codes(blocks: list[Codes]) -> Codes:
+def codes_at(codes: Codes, rows: NDArray[np.intp]) -> Codes:
+    return codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows]
+
+
+def joined_codes(blocks: Sequence[Codes]) -> Codes:
     arrays = [block for block in blocks if isinstance(block, np.ndarray)]
-    if len(arrays) == len(blocks):
+    if arrays and len(arrays) == len(blocks):
         return np.concatenate(arrays)
-    listed = (block.tolist() if isinstance(block, np.ndarray) else block for block in blocks)
-    return [code for block in listed for code in block]
-
-
-def answer_of(terms: Terms, query: Query, kept: Kept, number: int) -> DeclaredSearchAnswer:
-    kind = DeclaredSearchAnswer
-    if terms.measure.is_paired:
-        kind = ComparedAnswer
-    elif terms.truth_of is not None:
-        kind = CrossValidatedAnswer
-    return kind(terms, query, kept, number)
+    return [code for block in blocks for code in listed(block)]

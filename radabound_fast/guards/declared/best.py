@@ -25,8 +25,8 @@ class BestAnswers:
 
     def __init__(self, terms: Terms, n_best: int) -> None:
         self.n_best, self._lock = n_best, QuickLock()
-        dtype = np.float64 if terms.measure.keeps == "limits" else np.int64
-        columns, no_ints = [np.empty(0, dtype)] * terms.measure.n_kept, np.empty(0, np.int64)
+        columns = [np.empty(0, terms.dtype)] * terms.measure.n_stored
+        no_ints = np.empty(0, np.int64)
         nothing = DeclaredSearchAnswers(terms, [], no_ints, columns, np.empty(0), no_ints, 0)
         # changed in one step, so that an interrupt leaves nothing half done
         self._state: _State = nothing, (), 0
@@ -73,9 +73,8 @@ class BestAnswers:
         rows = np.arange(len(ranks))
         if len(ranks) > self.n_best:
             worst = np.partition(ranks, self.n_best - 1)[self.n_best - 1]
-            better, as_good = np.flatnonzero(ranks < worst), np.flatnonzero(ranks == worst)
-            first = as_good[numbers[as_good].argsort()][: self.n_best - len(better)]
-            rows = np.append(better, first)
+            rows = np.flatnonzero(ranks <= worst)
+            rows = rows[np.lexsort((numbers[rows], ranks[rows]))][: self.n_best]
         return every.those(rows[numbers[rows].argsort()]), (), n
 
     def __getstate__(self) -> dict[str, Any]:

@@ -33,8 +33,8 @@ class Digest:
             raise ValueError("search must be opened from a database")
         self._search, self._record = search, record
         self.n_models = 0
-        # all by number: the best with their ranks, those that were the best when they came, every
-        # so manieth, and the last
+        # queries with their numbers: the best, after their ranks; those that were the best when
+        # they came; every so manieth; and the last
         self._best: list[tuple[float, int, Query]] = []
         self._leaders: list[tuple[int, Query]] = []
         self._sample: list[tuple[int, Query]] = []
@@ -50,28 +50,25 @@ class Digest:
 
     def add(self, queries: Sequence[Query], ranks: Floats) -> None:
         """Take in queries that are no earlier ones, at least one, and what they are ranked by."""
-        first, best = self.n_models + 1, self._best[0][0] if self._best else math.inf
-        self.n_models += len(queries)
+        numbered = list(enumerate(queries, self.n_models + 1))
+        best = self._best[0][0] if self._best else math.inf
         leads = ranks < np.minimum.accumulate(np.append(best, ranks))[:-1]
-        self._leaders += [(first + row, queries[row]) for row in np.flatnonzero(leads).tolist()]
+        self._leaders += [numbered[row] for row in np.flatnonzero(leads).tolist()]
         while len(self._leaders) > 2 * _N_SHOWN:
             self._leaders = self._leaders[::2]
         rows = np.argsort(ranks, kind="stable")[:_N_BEST].tolist()
-        self._best += [(float(ranks[row]), first + row, queries[row]) for row in rows]
-        self._best = sorted(self._best, key=lambda one: one[:2])[:_N_BEST]
-        begin = -(first - 1) % self._stride
-        self._sample += [
-            (first + row, queries[row]) for row in range(begin, len(queries), self._stride)
-        ]
+        self._best += [(float(ranks[row]), *numbered[row]) for row in rows]
+        self._best = sorted(self._best)[:_N_BEST]  # numbers differ, so that no query is compared
+        self._sample += numbered[-self.n_models % self._stride :: self._stride]
         while len(self._sample) > 2 * _N_SHOWN:
             self._sample, self._stride = self._sample[::2], 2 * self._stride
-        self._last = [(self.n_models, queries[-1])]
+        self._last = numbered[-1:]
+        self.n_models += len(queries)
 
     def report(self) -> Report:
         """Return the report on what was taken in; ValueError if nothing was."""
         best = [(number, query) for _, number, query in self._best]
         chosen = dict(sorted([*best, *self._leaders, *self._sample, *self._last]))
         entries = self._record.those(list(chosen.values()))
-        numbers = np.array(list(chosen), np.int64)
-        answers = self._search.answers_from(entries, numbers)
+        answers = self._search.answers_from(entries, np.array(list(chosen), np.int64))
         return self._search.report_on(answers, n_models=self.n_models)

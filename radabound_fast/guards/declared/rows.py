@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernels import rows as rows_kernel
 from radabound_fast._kernels.rows import (
     UNIT_SHIFT,
     PackedLosses,
+    fingerprints,
     fingerprints_and_sums,
     pack_rows,
     rows_in_units,
@@ -24,77 +23,51 @@ _BLOCK_VALUES = 2**20
 
 
 class Rows:
-    """Rows of predictions: what is stored of them, and hashes that tell them apart.
+    """Rows of predictions or losses: what is stored of them, and hashes that tell them apart.
 
-    `kept` has the form of the measure, shape (k, n_kept); `fingerprints` are keyed hashes of the
-    rows, uint64, or None where a search does not compare them.
+    `stored` has the form of the measure, shape (k, n_stored); `fingerprints` are keyed hashes of
+    the rows, uint64: 0 where they were counted elsewhere without; None where none are compared.
     """
 
-    of = "predictions"
-
-    def __init__(self, kept: NDArray[Any], fingerprints: Any) -> None:
-        self.kept, self.fingerprints = kept, fingerprints
+    def __init__(self, stored: NDArray[Any], hashes: Any, of: str = "predictions") -> None:
+        self.stored, self.fingerprints, self.of = stored, hashes, of
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.stored)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
         """What is stored, a column each."""
-        return list(self.kept.T)
+        return list(self.stored.T)
 
-    def stored(self, row: int) -> list[Any]:
+    def stored_of(self, row: int) -> list[Any]:
         """What is stored of a row."""
-        stored: list[Any] = self.kept[row].tolist()
+        stored: list[Any] = self.stored[row].tolist()
         return stored
 
     def agrees(self, row: int, before: tuple[Any, ...], secret: bytes) -> bool:
-        """Whether the row may be that of the query before, of which this is stored."""
-        fingerprint = self.fingerprint_as(row, before, secret)
+        """Whether the row may be that of an earlier query, of which this is stored."""
+        fingerprint = self._fingerprint_as(row, before, secret)
         if 0 not in (fingerprint, before[-1]):
             return bool(fingerprint == before[-1])
         # one was counted elsewhere, and the counts are all that there is to compare
-        own, other = self.stored(row), list(before[:-2])
+        own, other = self.stored_of(row), list(before[:-2])
         if self.of == "losses":
             own, other = ([total << (UNIT_SHIFT - shift)] for total, shift in (own, other))
         return own == other
 
-    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
-        """The row's fingerprint, in the form of the query before.
+    def _fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
+        """The row's hash, of losses as binary or real as those of the earlier query.
 
-        None: it cannot be the same.  0: nobody knows.
+        None: they cannot be the same.  0: nobody knows.
         """
-        return int(self.fingerprints[row])
-
-
-class CountedRows(Rows):
-    """Rows that were counted elsewhere; their fingerprints are 0 where they are not known."""
-
-    def __init__(self, of: str, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
-        super().__init__(kept, fingerprints)
-        self.of = of
-
-    @classmethod
-    def joined(cls, blocks: Sequence[Self]) -> Self:
-        """Several blocks as one."""
-        kept = np.concatenate([block.kept for block in blocks])
-        return cls(blocks[0].of, kept, np.concatenate([block.fingerprints for block in blocks]))
-
-    def in_order(self, rows: NDArray[np.int64]) -> Self:
-        """Return the same rows in another order."""
-        return type(self)(self.of, self.kept[rows], self.fingerprints[rows])
-
-    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
-        # of losses that are binary here and real there the fingerprints differ
-        if self.of == "losses" and before[1] != self.kept[row, 1]:
+        if self.of == "losses" and before[1] != self.stored_of(row)[1]:
             return 0
-        return super().fingerprint_as(row, before, secret)
+        return int(self.fingerprints[row])
 
 
 class LossRows(Rows):
     """Rows of losses: their sums, and in units of which power of 2."""
-
-    of = "losses"
 
     def __init__(
         self, values: NDArray[Any], n_samples: int, binary: bool, secret: bytes | None
@@ -111,14 +84,14 @@ class LossRows(Rows):
             sums <<= self.shift - shift
             if secret is not None:
                 hashes = self._of_units(self._values, secret)
-        super().__init__(sums[:, np.newaxis], hashes)
+        super().__init__(sums[:, np.newaxis], hashes, "losses")
 
     @property
     def columns(self) -> list[NDArray[Any]]:
-        return [self.kept[:, 0], np.broadcast_to(np.int64(self.shift), len(self.kept))]
+        return [self.stored[:, 0], np.broadcast_to(np.int64(self.shift), len(self.stored))]
 
-    def stored(self, row: int) -> list[Any]:
-        return [self.kept.item(row, 0), self.shift]
+    def stored_of(self, row: int) -> list[Any]:
+        return [self.stored.item(row, 0), self.shift]
 
     @classmethod
     def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes | None) -> LossRows:
@@ -127,16 +100,14 @@ class LossRows(Rows):
             return cls(checked_words(losses, n_samples, ndim), n_samples, True, secret)
         array = as_array(losses, "losses")
         values = as_values(array, n_samples, ndim)
-        whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
-        if not whole:
-            return cls(values, n_samples, False, secret)
-        return cls(pack_rows(values), n_samples, True, secret)
+        if array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array):
+            return cls(pack_rows(values), n_samples, True, secret)
+        return cls(values, n_samples, False, secret)
 
-    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
-        """The row's fingerprint, as binary or real as the query before; None: it cannot be."""
+    def _fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
         shift = before[1]
         if shift == self.shift:
-            return super().fingerprint_as(row, before, secret)
+            return int(self.fingerprints[row])
         values = self._values[row]
         if shift:
             bits = bits_of(values, self._n_samples)
@@ -144,7 +115,7 @@ class LossRows(Rows):
         if not ((values == 0) | (values == 1)).all():
             return None
         packed = pack_rows(values)[np.newaxis].astype("<u8", copy=False)
-        return int(rows_kernel.fingerprints(packed, -(-self._n_samples // 8), secret)[0])
+        return int(fingerprints(packed, -(-self._n_samples // 8), secret)[0])
 
     def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
         hashes = np.empty(len(values), np.uint64)
@@ -152,7 +123,7 @@ class LossRows(Rows):
         for start in range(0, len(values), step):
             block = slice(start, start + step)
             units = rows_in_units(values[block]).astype("<i4", copy=False)
-            hashes[block] = rows_kernel.fingerprints(units, 4 * self._n_samples, secret)
+            hashes[block] = fingerprints(units, 4 * self._n_samples, secret)
         return hashes
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -30,9 +29,8 @@ from radabound_fast.guards.declared.answers import (
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
     Floats,
-    Kept,
+    Stored,
     Terms,
-    answer_of,
 )
 from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
@@ -41,21 +39,12 @@ from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Opening, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
 from radabound_fast.holdout import Holdout, as_judged
-from radabound_fast.metrics import (
-    COUNTED,
-    MEANS,
-    MeanLoss,
-    Measure,
-    RocBand,
-    Truth,
-    roc_band,
-)
-from radabound_fast.rows.partial import Partial, each_of
+from radabound_fast.metrics import COUNTED, MEANS, MeanLoss, Measure, RocBand, Truth, roc_band
+from radabound_fast.rows.partial import Partial, each_of, listed
 from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.messages import quoted, shown_key
 from radabound_fast.spaces.reading import from_description
-from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
@@ -71,16 +60,15 @@ class DeclaredSearch(Guard):
 
     All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
-    number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
-    forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
-    do not know of each other, and no error is raised where a learner that tosses coins gives them
-    different ones.  A search that is opened from a database (`open`) knows of all.
+    number of queries.  So nothing halts and nothing is secret, and any worker may copy, pickle or
+    fork it and use it as a scorer, if a key stands for one model in all copies: copies do not know
+    of each other.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
     judged : array_like, Holdout, int or Losses
-        What is judged: labels, or a `Holdout` with any metric; then queries bring predictions.  Or
-        the number of held-out rows, m, from 1 to 2**40; then queries bring losses.
+        Labels, or a `Holdout` with any metric: then queries bring predictions.  Or the number of
+        held-out rows, m, from 1 to 2**40: then queries bring losses.
     space : int, mapping, sequence of mappings, `spaces.Space`, or object with ``nats(key)``
         What may be asked about.  An int N has the keys 0 to N - 1; a mapping of names to values
         has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
@@ -89,21 +77,20 @@ class DeclaredSearch(Guard):
         The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
-        was seen.  Every answer then has `gain`, `gain_low` and `gain_high` over it; values and
-        gains have half of delta each.
+        was seen.  Answers then have the gain over it and its limits; values and gains have half of
+        delta each.
     allow_reruns : bool, default False
-        Whether a key may be trained again with new coins and queried again.  Rerun r has the
-        weight w/(r(r+1)), so the first costs ln 2 more than without.  With False a key has one
-        model, and may be queried again as often as you like.
+        Whether a key may be trained again with new coins and queried again: rerun r has the weight
+        w/(r(r+1)), so the first costs ln 2 more.  With False a key has one model, and may be
+        queried again as often as you like.
     two_sided : bool, default True
         False: only the upper side ("is it really this good?"), for ln 2 less; ``low`` is 0.
     n_folds : int, optional
         Queries bring the out-of-fold predictions, or losses, of a cross-validation of so many
         folds: every row's by the model that was trained without its fold; m counts all rows.
-        Intervals cover the population value of the folds' models on average.
     release : "interval" or Rounded, default "interval"
-        How much leaves: values and intervals as they are, or for a search made on labels values
-        rounded to multiples of a step, and intervals that are widened by what that hides.
+        How much leaves: values and intervals as they are, or on labels values rounded to multiples
+        of a step, and intervals that are widened by what that hides.
     n_best : int, optional
         Store the n best answers alone, for searches of 10^8 models: a search stores about 40 bytes
         a query otherwise.
@@ -126,29 +113,22 @@ class DeclaredSearch(Guard):
     floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
     docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
-    With `n_folds` the interval covers the mean over the rows of the truth of each row's model, and
-    is about as wide as for m / n_folds rows (Result 27).  A refitted model is
-    not covered.  What a fold reads of the rows that it is judged by joins the key.
+    With `n_folds` intervals cover the mean over the rows of the truth of each row's model, not a
+    refitted model, and are about as wide as for m / n_folds rows (Result 27).  With
+    ``release=Rounded(step)`` limits that are a function of the value are those of all values that
+    are rounded alike (Result 35); others, and those of gains, are rounded outward.  Nothing else of
+    the scores is stored or released.
 
-    With ``release=Rounded(step)`` a value is one of 1/step + 1, and where the limits are a function
-    of it (error, accuracy, recall, specificity) they are those of all values that are rounded
-    alike (Result 35).  Other limits, and those of gains, are rounded outward to multiples of the
-    step; a gain is that of the rounded values.  Nothing else of the scores is stored or told.
+    Whatever in training reads the holdout joins the key: an epoch or a threshold chosen by its
+    score, a subset, an ensemble, the lineage of a warm start, rows that a fold is judged by
+    (docs/how-to/complete-the-key.md).  Not covered: a space that is changed after scores were seen,
+    data or features that are changed after a look at the rows that fail, and whatever else was
+    fitted to the holdout.  Fresh coins (Result 32) and holdouts that were stratified (Result 33)
+    are covered as docs/explanation/assumptions.md says.
 
-    Whatever in training reads the holdout joins the key: an epoch chosen by its score
-    (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
-    whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
-    because of scores are not, unless each training is a rerun (Result 32).  A holdout that was
-    stratified by its labels is covered for error rates, mean losses and what is proved given the
-    labels; not for gains, precision, F1 and limits by betting (Result 33).  Not covered: a space
-    that is changed after scores were seen, data or features that are changed after a look at the
-    rows that fail, and whatever else was fitted to the holdout.
-
-    What it stores are the keys with their counts and a keyed fingerprint of the losses, to tell you
-    when one key stands for two models.  The intervals never rest on that: one is a function of its
-    own key and count.  So with `n_best` they are the same, and hold under the same assumption, that
-    a key has one model; but nobody notices where it has two, a query of a key that came before
-    counts as another model, and `rerun` cannot be "next".
+    A search stores keys with their counts, and a keyed fingerprint of the losses to notice when one
+    key stands for two models.  Intervals never rest on that.  With `n_best` they are the same, but
+    a key that comes again counts as another query, and `rerun` cannot be "next".
 
     Examples
     --------
@@ -163,6 +143,7 @@ class DeclaredSearch(Guard):
     """
 
     needs: ClassVar[Literal["key", "guess"] | None] = "key"
+    halted = False  # nothing is ever withheld
     _record: SearchRecord | None = None
     _record_kind = "SearchRecord"
 
@@ -192,24 +173,16 @@ class DeclaredSearch(Guard):
             raise ValueError(
                 f"n_folds must be at most the number of rows, {self.n_samples}, got {n_folds}"
             )
-        truth, secret = self._truth_beside(baseline), os.urandom(16)
-        self._task = SearchTask(
-            self.n_samples,
-            self._holdout.labels,
-            self._terms_for(self._measure_of(truth, secret)),
-            truth,
-            secret,
-            self.allow_reruns,
-            with_fingerprints=n_best is None,
-        )
+        self.n_best = None if n_best is None else check_count(n_best=n_best)
+        self._set_task(self._truth_beside(baseline), os.urandom(16))
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._queries = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_stored + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
-        if n_best is not None:
-            self._best = BestAnswers(self._terms, check_count(n_best=n_best))
+        if self.n_best is not None:
+            self._best = BestAnswers(self._terms, self.n_best)
             if self.space.shows is not None:
                 raise ValueError("n_best must be left out where keys are what was shown before")
         self._holdout.note_guard(None)
@@ -225,19 +198,29 @@ class DeclaredSearch(Guard):
             )
         return None
 
-    def _measure_of(self, truth: Truth | None, secret: bytes) -> MeanLoss | Measure:
-        if truth is None:
-            return MeanLoss(self.n_samples, self.n_folds)
-        return truth.measure(secret)._replace(rounded=self._rounded)
+    def _set_task(self, truth: Truth | None, secret: bytes, metric: Any = None) -> None:
+        """Judge by these labels from now on, or read what a description of a metric is of."""
+        measure: MeanLoss | Measure = MeanLoss(self.n_samples, self.n_folds)
+        if truth is not None:
+            measure = truth.measure(secret)._replace(rounded=self._rounded)
+        elif metric is not None:
+            measure = Measure.from_description(metric, self.n_folds, self._rounded)
+        nats = log((1 + self.two_sided) / self.delta)
+        # scores and gains have half of delta each
+        nats += log(2) if measure.is_paired else 0.0
+        self._task = SearchTask(
+            self.n_samples,
+            self._holdout.labels,
+            Terms(self.space, measure, nats, self.two_sided),
+            truth,
+            secret,
+            self.allow_reruns,
+            with_fingerprints=self.n_best is None,
+        )
 
     @property
     def _terms(self) -> Terms:
         return self._task.terms
-
-    @property
-    def n_best(self) -> int | None:
-        """How many of the best answers are stored; None: all answers are."""
-        return None if self._best is None else self._best.n_best
 
     @property
     def _rounded(self) -> Rounded | None:
@@ -265,11 +248,6 @@ class DeclaredSearch(Guard):
             return None
         return self._queries.n_added if self._best is None else self._best.n_answered
 
-    @property
-    def halted(self) -> bool:
-        """False: nothing is ever withheld."""
-        return False
-
     def n_left(self) -> int | None:
         """Return None: there is no end to the queries that will be answered."""
         return None
@@ -292,27 +270,24 @@ class DeclaredSearch(Guard):
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        measure = self._terms.measure
+        measure, whose = self._terms.measure, "of every answer"
         what, limits = measure.in_words
         upper = "at or above its low" if measure.greater_is_better else "at or below its high"
-        side = "between its low and high" if self.two_sided else upper
-        gains = ""
-        if measure.is_paired:
-            of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
-            gains = f", and the true gain over the baseline {of_gain}"
+        claim = "between its low and high" if self.two_sided else upper
         size = "" if self.size is None else f" of {self.size:,} keys"
-        whose = "of every answer"
-        assumed = (
-            f"{measure.assumed}; models trained from their key and from data independent of the "
-            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
-            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
-            "its key."
-        )
         seen = (
             f"looks at every score, as long as it stays in the space{size} that was declared "
             "before any score was seen"
         )
+        assumed = (
+            f"models trained from their key and from data independent of the "
+            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
+            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
+            "its key."
+        )
         if measure.is_paired:
+            of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
+            claim += f", and the true gain over the baseline {of_gain}"
             assumed += (
                 " The baseline was fixed before any holdout score was seen; for gains, the holdout "
                 "was not stratified."
@@ -322,17 +297,16 @@ class DeclaredSearch(Guard):
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
-                f"{measure.assumed}; fold models trained from their key and from the rows of the "
+                "fold models trained from their key and from the rows of the "
                 "other folds, so that whatever else of them was chosen by scores is part of the "
                 "key; folds made by chance (by the labels: then the truth is given the labels). "
                 "Of a model trained again on all rows nothing is said."
             )
         return (
             f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
-            f"is {side}"
-            f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
+            f"is {claim}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}."
-            f"{rounding_told(self._rounded)} Assumed: {assumed}"
+            f"{rounding_told(self._rounded)} Assumed: {measure.assumed}; {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------
@@ -347,20 +321,15 @@ class DeclaredSearch(Guard):
         ----------
         y_pred : array_like, shape (n_samples,)
             Predictions in the order of the holdout's rows, as its metric takes them (probabilities
-            of every class have shape (n_samples, n_classes)).  A search made on `Losses` takes
-            losses in [0, 1]: those of a bool or integer dtype are binary, floats are rounded to the
-            nearest multiple of 2**-24.  `PackedLosses` are binary losses; of a search on labels
-            they say which predictions are wrong.
+            of every class have shape (n_samples, n_classes)).  A search of losses takes losses in
+            [0, 1]: those of a bool or integer dtype are binary, floats are rounded to the nearest
+            multiple of 2**-24.  `PackedLosses` are binary losses, or say which predictions are
+            wrong.
         key : object
             The model, in the space.
         rerun : int or "next", default 1
             With `allow_reruns`: which training of this key it is; "next": the first that was not
-            queried yet, in the database if the search was opened from one.
-
-        Returns
-        -------
-        DeclaredSearchAnswer
-            With a baseline a `ComparedAnswer`, with `n_folds` a `CrossValidatedAnswer`.
+            queried yet, by anyone who opened the same database.
 
         Raises
         ------
@@ -372,7 +341,16 @@ class DeclaredSearch(Guard):
         if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
             return self._next(y_pred, key)
         query, nats = self._task.find(key, rerun)
-        return self._one(query, nats, self._task.read(y_pred, 1, np.array([nats])))
+        rows = self._task.read(y_pred, 1, np.array([nats]))
+        (code, rerun), stored = query, (*rows.stored_of(0), nats)
+        if self._best is None and self._record is None:
+            (packed,) = self.space.pack_codes([code])
+            fingerprint = rows.fingerprints.item(0)
+            n_answered, before = self._queries.add_one(packed, rerun, *stored, fingerprint)
+            if before is None:
+                return self._noted(query, stored, n_answered)
+        n_answered, _ = self._add(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))
+        return self._noted(query, stored, n_answered)
 
     @sealed
     def query_many(
@@ -392,10 +370,6 @@ class DeclaredSearch(Guard):
             Threads that read rows at most, one for about every millisecond of work.  The result is
             the same.
 
-        Returns
-        -------
-        DeclaredSearchAnswers
-
         Raises
         ------
         TypeError, ValueError
@@ -404,7 +378,7 @@ class DeclaredSearch(Guard):
         task = self._task
         if check_count(n_threads=n_threads) > 1:
             options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
-            return self._many(task.rows_of(task.reduce(Y_pred, **options)))
+            return self._many(task.rows_of([task.reduce(Y_pred, **options)]))
         codes, numbers, nats = task.find_many(keys, reruns)
         return self._many(KeyedRows(codes, numbers, nats, task.read(Y_pred, 2, nats)))
 
@@ -413,7 +387,7 @@ class DeclaredSearch(Guard):
     def task(self) -> SearchTask:
         """Return what workers need to count rows for this search: it can be pickled.
 
-        It holds the space and, where the search was made on labels, these:
+        It holds the space and the labels, if there are any:
         docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
         """
         return self._task
@@ -450,7 +424,7 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Rows that were added up from parts of the samples, or counted by another program, have no
-        fingerprints.  Where such a key comes again, its counts alone are compared.
+        fingerprints: where such a key comes again, its counts alone are compared.
 
         Examples
         --------
@@ -467,35 +441,26 @@ class DeclaredSearch(Guard):
         if keys is None and reruns is not None:
             raise ValueError("reruns must be left out without keys")
         each = each_of(partials, self._task.identity, "another search")
-        expected = None if keys is None else Expected(self._task, keys, reruns)
         places: list[NDArray[np.int64]] = []
-
-        def blocks() -> Iterator[KeyedRows]:
-            for number, partial in enumerate(each):
-                if expected is not None:
-                    places.append(expected.places(number, partial))
-                yield self._task.rows_of(partial)
-            if expected is not None:
-                expected.check_all_came()
+        if keys is not None:
+            each = Expected(self._task, keys, reruns).of(each, places)
+        if self._best is None:
+            return self._many(self._task.rows_of(list(each), places))
 
         def numbered() -> Iterator[DeclaredSearchAnswers]:
             n = 0
-            for block in blocks():
-                n += len(block.rows)
-                yield self._block(block, places.pop() + 1 if places else None, n)
+            for partial in each:
+                n += len(partial)
+                numbers = places.pop() + 1 if places else None
+                yield self._block(self._task.rows_of([partial]), numbers, n)
 
-        if self._best is not None:
-            self._best.add(numbered())
-            return self.answers
-        rows = KeyedRows.joined([self._task.nothing(), *blocks()])
-        return self._many(rows.in_order(np.concatenate(places).argsort()) if places else rows)
+        self._best.add(numbered())
+        return self.answers
 
     def interval_of_value(
         self, value: Any, key: Any, *, rerun: Any = 1
     ) -> tuple[Floats, Floats] | tuple[float, float]:
-        """Return the low and high that an answer of this value would have.
-
-        It is for scores that other tools have kept, and for planning: nothing is queried.
+        """Return the low and high that an answer of this value would have; nothing is queried.
 
         Parameters
         ----------
@@ -518,11 +483,11 @@ class DeclaredSearch(Guard):
 
         Notes
         -----
-        It serves error, accuracy, recall, specificity and mean losses, and with `n_folds` all
-        metrics.  **A value that is a count within its printed digits is taken as that count**:
-        of 4,000 rows .2 is 800 errors and .213 is 852, and their limits are exact.  Where losses
-        are judged, any other value is a mean of real-valued losses, which has the wider limits of
-        Chernoff; so give such a mean in full precision.  On labels any other value is an error.
+        For error, accuracy, recall, specificity and mean losses, and with `n_folds` all metrics.
+        **A value that is a count within its printed digits is taken as that count**: of 4,000 rows
+        .2 is 800 errors and .213 is 852, and their limits are exact.  Any other value is on labels
+        an error; of losses it is a mean of real numbers, with the wider limits of Chernoff, so give
+        such a mean in full precision.
 
         Examples
         --------
@@ -538,7 +503,7 @@ class DeclaredSearch(Guard):
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
     ) -> tuple[Floats, Floats] | tuple[float, float]:
-        """Return the low and high that an answer of this count would have.
+        """Return the low and high that an answer of this count would have; nothing is queried.
 
         Parameters
         ----------
@@ -556,12 +521,6 @@ class DeclaredSearch(Guard):
         ------
         TypeError, ValueError
             The metric is no share of rows, the count cannot be, or the key is not in the space.
-
-        Examples
-        --------
-        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
-        >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
-        [0.0103, 0.0343]
         """
         return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
@@ -596,21 +555,17 @@ class DeclaredSearch(Guard):
         if self._record is not None:
             return self.answers_from(self._record.after(0))
         packed, reruns, values = self._queries.columns()
-        codes = self.space.unpack_codes(packed)
-        *columns, nats, _ = self._as_kept(values)
-        return DeclaredSearchAnswers(
-            self._terms, codes, reruns.astype(np.int64), columns, nats, None, len(codes)
-        )
+        codes, (*columns, nats, _) = self.space.unpack_codes(packed), self._as_stored(values)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, None, len(codes))
 
     def answers_from(
         self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
     ) -> DeclaredSearchAnswers:
-        """Return the answers of what the search's database holds of queries; numbered from 1."""
+        """Return the answers of what the database holds of queries; numbered from 1 by default."""
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
-        dtype = float if self._keeps_floats else int
-        table = np.array([entry[:-2] for entry in entries.values()], dtype)
-        columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
+        table = np.array([entry[:-2] for entry in entries.values()], self._terms.dtype)
+        columns = list(table.reshape(-1, self._terms.measure.n_stored).T)
         nats = np.array([entry[-2] for entry in entries.values()], np.float64)
         return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
 
@@ -618,9 +573,8 @@ class DeclaredSearch(Guard):
     def best(self) -> DeclaredSearchAnswer | None:
         """The answer with the lowest high, the first of equals; None before the first query.
 
-        With probability 1 - delta the smallest population value among all models that were queried
-        is at most ``best.high``.  Where a larger metric is better it is the answer with the highest
-        low.
+        The highest low, where a larger metric is better.  With probability 1 - delta the best
+        population value among all models that were queried is at least as good as that limit.
         """
         answers = self.answers
         return answers.best if len(answers) else None
@@ -666,7 +620,7 @@ class DeclaredSearch(Guard):
             delta=self.delta,
             guarantee=self.guarantee,
             answers=answers,
-            baseline=measure.baseline_value(answers.kept),
+            baseline=measure.baseline_value(answers.stored),
             n_folds=self.n_folds,
             name_of_best=name_of_best,
         )
@@ -694,10 +648,6 @@ class DeclaredSearch(Guard):
         rerun_a, rerun_b : int, default 1
             As in `query`.
 
-        Returns
-        -------
-        Comparison
-
         Raises
         ------
         TypeError, ValueError
@@ -707,10 +657,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Both are queried, if they were not yet.  The limits of all comparisons hold at once, with
-        probability 1 - delta: an event of their own, beside that of the answers, so that answers
-        and comparisons hold together with probability 1 - 2 delta (and with ROC bands as well,
-        1 - 3 delta).  Each pays for
-        both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
+        probability 1 - delta: an event of their own, so that answers and comparisons hold together
+        with probability 1 - 2 delta (and with ROC bands as well, 1 - 3 delta).  Each pays for both
+        keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
         they are.
 
@@ -736,18 +685,20 @@ class DeclaredSearch(Guard):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self._holdout.metric!r}"
             )
-        rows, queries = [], []
+        rows, queries, prices = [], [], []
         models = ("a", y_pred_a, key_a, rerun_a), ("b", y_pred_b, key_b, rerun_b)
         for which, y_pred, key, rerun in models:
             with read_as(**{name: f"{name}_{which}" for name in ("y_pred", "key", "rerun")}):
                 rows.append(truth.read(y_pred, 1))
-                queries.append(self._task.find(key, rerun))
+                query, price = self._task.find(key, rerun)
+            queries.append(query)
+            prices.append(price)
         if queries[0] == queries[1]:
             raise ValueError(f"key_a and key_b must be two models, got {quoted(key_a)} twice")
-        codes = [code for (code, _), _ in queries]
-        numbers = np.array([rerun for (_, rerun), _ in queries], np.int64)
-        nats, both = np.array([paid for _, paid in queries]), np.concatenate(rows)
-        answers = self._many(KeyedRows(codes, numbers, nats, self._task.measured(both, nats)))
+        (codes, reruns), nats = zip(*queries, strict=True), np.array(prices)
+        both = np.concatenate(rows)
+        measured = self._task.measured(both, nats)
+        answers = self._many(KeyedRows(list(codes), np.array(reruns, np.int64), nats, measured))
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
@@ -768,23 +719,15 @@ class DeclaredSearch(Guard):
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
         """Return the ROC curve of a model, and a band for the population's curve.
 
-        The band holds at all thresholds at once.
-
-        So a threshold may be tuned on the holdout for nothing: the rates at the one that was
-        chosen are within the band, like those at every other.
+        The band holds at all thresholds at once, so a threshold may be tuned on the holdout for
+        nothing: the rates at the one that was chosen are within the band.
 
         Parameters
         ----------
         y_score : array_like, shape (n_samples,)
             Scores, as `query` takes them.
-        key : object
-            The model, in the space.
-        rerun : int, default 1
+        key, rerun
             As in `query`.
-
-        Returns
-        -------
-        RocBand
 
         Raises
         ------
@@ -794,8 +737,7 @@ class DeclaredSearch(Guard):
         Notes
         -----
         The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers, so that answers and bands hold together
-        with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
+        an event of their own, as that of comparisons is (`compare`).  Result 26 of
         docs/explanation/theory.md.
         """
         truth = self._task.truth
@@ -834,9 +776,8 @@ class DeclaredSearch(Guard):
 
         Any number of processes and threads on one machine may open it: each sees the `answers` of
         all, and a key that one queried with other predictions is an error for every other.  The
-        intervals do not rest on it: they are the same for a search that nobody shares.  The
-        file is opened for each query and closed after it, so that a copy, in another process too,
-        writes to the same.  Errors are those of `RadaBound.open`.
+        file is open for the length of a query, so that a copy, in another process too, writes to
+        the same.  Errors, `holdout_id` and `durability` are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -848,15 +789,12 @@ class DeclaredSearch(Guard):
             groups, and opens only for these.  Labels without a metric are measured as the database
             says.  May be left out where the database exists: a search on labels has its answers and
             its report without them, and takes no query.
+        baseline
+            As for the constructor, each time.
         space, delta, allow_reruns, two_sided, n_folds, release
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
             own code can make has to be passed each time.
-        baseline, holdout_id
-            As for the constructor, each time; as for `RadaBound.open`.
-        durability : {"power", "process"}
-            "power": an answer waits for the disk.  "process": it does not, and a power cut may
-            cost the record.
         """
         return cls._open(locals())
 
@@ -883,9 +821,7 @@ class DeclaredSearch(Guard):
         release = "interval" if to_read else given["release"]
         search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
         search.release, secret = given["release"], bytes.fromhex(stored["secret"])
-        measure = search._measure_of(search._task.truth, secret)
-        terms = search._terms_for(_measure_from(stored) if to_read else measure)
-        search._task = replace(search._task, secret=secret, terms=terms)
+        search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search
 
@@ -896,9 +832,8 @@ class DeclaredSearch(Guard):
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         names = ("delta", "allow_reruns", "two_sided", "n_folds")
-        own = {name: getattr(self, name) for name in names}
-        head = {"n_samples": self.n_samples, "space": space}
-        return head | own | {"release": described(self.release)}
+        own = {name: getattr(self, name) for name in names} | {"release": described(self.release)}
+        return {"n_samples": self.n_samples, "space": space} | own
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -916,9 +851,9 @@ class DeclaredSearch(Guard):
         if len(answers) <= _FEW:
             return super().intervals_of(answers)
         stored = [answer.stored for answer in answers]
-        kept = np.array([row[:-1] for row in stored])
-        lows, highs = self._terms.intervals(kept, np.array([row[-1] for row in stored]))
-        widths = self._terms.half_width(self._terms.measure.values(kept), lows, highs)
+        table = np.array([row[:-1] for row in stored])
+        lows, highs = self._terms.intervals(table, np.array([row[-1] for row in stored]))
+        widths = self._terms.half_width(self._terms.measure.values(table), lows, highs)
         return zip(lows.tolist(), highs.tolist(), np.asarray(widths).tolist(), strict=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -927,17 +862,10 @@ class DeclaredSearch(Guard):
         return vars(self) | own | {"_best": copy(self._best)}
 
     def __repr__(self) -> str:
-        options = "".join(
-            f", {name}={value}"
-            for name, value, usual in (
-                ("allow_reruns", self.allow_reruns, False),
-                ("two_sided", self.two_sided, True),
-                ("n_folds", self.n_folds, None),
-                ("release", self.release, "interval"),
-                ("n_best", self.n_best, None),
-            )
-            if value != usual
-        )
+        usual: dict[str, Any] = {"allow_reruns": False, "two_sided": True, "n_folds": None}
+        usual |= {"release": "interval", "n_best": None}
+        own = {name: getattr(self, name) for name in usual}
+        options = "".join(f", {name}={one}" for name, one in own.items() if one != usual[name])
         return (
             f"DeclaredSearch({self.holdout!r}, {self.space!r}, delta={self.delta!r}{options}, "
             f"n_answered={self.n_answered})"
@@ -945,41 +873,11 @@ class DeclaredSearch(Guard):
 
     # ---- inside ----------------------------------------------------------------------------
 
-    def _terms_for(self, measure: MeanLoss | Measure) -> Terms:
-        nats = log((1 + self.two_sided) / self.delta)
-        # scores and gains have half of delta each
-        nats += log(2) if measure.is_paired else 0.0
-        return Terms(self.space, measure, nats, self.two_sided)
-
-    @property
-    def _keeps_floats(self) -> bool:
-        return self._terms.measure.keeps == "limits"
-
-    def _as_kept(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
-        """What a `QueryTable` has of queries, as it was given."""
+    def _as_stored(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        """The columns that a `QueryTable` has of queries, as they were added."""
         *columns, nats, fingerprints = values
-        if self._keeps_floats:
-            columns = [column.view(np.float64) for column in columns]
+        columns = [column.view(self._terms.dtype) for column in columns]
         return [*columns, nats.view(np.float64), fingerprints.view(np.uint64)]
-
-    def _one(self, query: Query, nats: float, rows: Rows) -> DeclaredSearchAnswer:
-        if self._best is not None:
-            code, rerun = query
-            return self._many(KeyedRows([code], np.array([rerun]), np.array([nats]), rows))[0]
-        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
-        if self._record is None:
-            code, rerun = query
-            (packed,) = self.space.pack_codes([code])
-            n_answered, before = self._queries.add_one(packed, rerun, *entry)
-            if before is not None:
-                stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
-                self._check_same(query, tuple(column.item() for column in stored), rows, 0)
-                self._queries.add_one(packed, rerun, *before)
-        else:
-            n_answered = self._record.add(
-                {query: entry}, lambda query, before: self._check_same(query, before, rows, 0)
-            )
-        return self._noted(query, entry[:-1], n_answered)
 
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
@@ -991,31 +889,15 @@ class DeclaredSearch(Guard):
             rerun = rerun + 1 if self._record is None else self._record.first_free_rerun(code)
             query, nats = self._task.find(key, rerun)
             rows = self._task.read(y_pred, 1, np.array([nats]))
-            n_answered = self._add_new(query, nats, rows)
-            if n_answered is not None:
-                return self._noted(query, (*rows.stored(0), nats), n_answered)
+            if self._record is None:
+                self._last_reruns[code] = rerun
+            keyed = KeyedRows([code], np.array([rerun]), np.array([nats]), rows)
+            n_answered, numbers, _ = self._store(keyed, keyed.values)
+            if numbers is None:
+                return self._noted(query, (*rows.stored_of(0), nats), n_answered)
 
-    def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
-        """Add a query, and return how many there are then; None if it was there before."""
-        code, rerun = query
-        if self._record is None:
-            self._last_reruns[code] = rerun
-            values = [*rows.columns, np.array([nats]), rows.fingerprints]
-            packed = self.space.pack_codes([code])
-            n_answered, numbers, _ = self._queries.add(packed, np.array([rerun]), values)
-            return n_answered if numbers is None else None
-        is_new = True
-
-        def note(query: Query, before: Entry) -> None:
-            nonlocal is_new
-            is_new = False
-
-        entry = *rows.stored(0), nats, rows.fingerprints.item(0)
-        n_answered = self._record.add({query: entry}, note)
-        return n_answered if is_new else None
-
-    def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
-        answer = answer_of(self._terms, query, kept, n_answered)
+    def _noted(self, query: Query, stored: Stored, n_answered: int) -> DeclaredSearchAnswer:
+        answer = DeclaredSearchAnswer(self._terms, query, stored, n_answered)
         if self._logs:
             key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
@@ -1025,13 +907,7 @@ class DeclaredSearch(Guard):
     def _many(self, keyed: KeyedRows) -> DeclaredSearchAnswers:
         if len(keyed.codes) != len(keyed.rows):
             raise not_one_a_row(len(keyed.codes), len(keyed.rows))
-        numbers = None
-        if self._best is not None:
-            n_answered = self._best.add([self._block(keyed, None, len(keyed.rows))])
-        else:
-            add = self._add if self._record is None else self._add_to_record
-            values = [*keyed.rows.columns, keyed.nats, keyed.rows.fingerprints]
-            n_answered, numbers = add(keyed.codes, keyed.reruns, values, keyed.rows)
+        n_answered, numbers = self._add(keyed)
         if self._logs:
             note_answers(self.kind, len(keyed.rows), n_answered)
         return self._block(keyed, numbers, n_answered)
@@ -1039,51 +915,47 @@ class DeclaredSearch(Guard):
     def _block(
         self, keyed: KeyedRows, numbers: NDArray[np.int64] | None, n_answered: int
     ) -> DeclaredSearchAnswers:
-        columns = keyed.rows.columns
+        codes, reruns, nats, rows = keyed
         return DeclaredSearchAnswers(
-            self._terms, keyed.codes, keyed.reruns, columns, keyed.nats, numbers, n_answered
+            self._terms, codes, reruns, rows.columns, nats, numbers, n_answered
         )
 
-    def _add(
-        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
-    ) -> tuple[int, NDArray[np.int64] | None]:
-        packed = self.space.pack_codes(codes)
+    def _add(self, keyed: KeyedRows) -> tuple[int, NDArray[np.int64] | None]:
+        """Add queries, all or none: how many there are then, and after each; None: all are new."""
+        codes, reruns, _, rows = keyed
+        if self._best is not None:
+            return self._best.add([self._block(keyed, None, len(rows))]), None
+        values = keyed.values
         while True:
-            n_answered, numbers, odd = self._queries.add(packed, reruns, values)
-            if odd is None:
+            n_answered, numbers, odd = self._store(keyed, values)
+            if not odd:
                 return n_answered, numbers
-            # as they were asked before, if they have the same losses
+            for row, before in odd.items():
+                self._check_same((codes[row], int(reruns[row])), before, rows, row)
+            # as they were queried before
             values = [np.array(column) for column in values]
-            before = self._as_kept(list(odd[1]))
-            entries = zip(*(column.tolist() for column in before), strict=True)
-            for row, entry in zip(odd[0].tolist(), entries, strict=True):
-                self._check_same((codes[row], int(reruns[row])), entry, rows, row)
-            for column, theirs in zip(values, before, strict=True):
-                column[odd[0]] = theirs
+            for column, before in zip(values, zip(*odd.values(), strict=True), strict=True):
+                column[list(odd)] = before
 
-    def _add_to_record(
-        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
-    ) -> tuple[int, NDArray[np.int64] | None]:
-        assert self._record is not None
-        listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
-        entries = zip(*(column.tolist() for column in values), strict=True)
-        queries = list(zip(listed, reruns.tolist(), strict=True))
-        is_new = np.ones(len(queries), np.bool_)
-        row_of: dict[Query, int] = {}
-        added: dict[Query, Entry] = {}
-        for row, (query, entry) in enumerate(zip(queries, entries, strict=True)):
-            if query in added:
-                self._check_same(query, added[query], rows, row)
-                is_new[row] = False
-            else:
-                row_of[query], added[query] = row, entry
+    def _store(
+        self, keyed: KeyedRows, values: list[NDArray[Any]]
+    ) -> tuple[int, NDArray[np.int64] | None, dict[int, Entry]]:
+        """Add queries with these values: how many there are then, and after each, or None.
 
-        def check(query: Query, before: Entry) -> None:
-            self._check_same(query, before, rows, row_of[query])
-            is_new[row_of[query]] = False
-
-        n_answered = self._record.add(added, check)
-        return n_answered, n_answered - int(is_new.sum()) + is_new.cumsum()
+        Nothing is added if some are there, or come earlier, with the other entries returned.
+        """
+        codes, reruns, _, _ = keyed
+        if self._record is None:
+            n_answered, numbers, odd = self._queries.add(
+                self.space.pack_codes(codes), reruns, values
+            )
+            if odd is None:
+                return n_answered, numbers, {}
+            entries = _entries(self._as_stored(odd[1]))
+            return n_answered, numbers, dict(zip(odd[0].tolist(), entries, strict=True))
+        queries = list(zip(listed(codes), reruns.tolist(), strict=True))
+        n_answered, after_each, differing = self._record.add(queries, _entries(values))
+        return n_answered, None if after_each is None else np.array(after_each), differing
 
     def _check_same(self, query: Query, before: Entry, rows: Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -1100,16 +972,10 @@ class DeclaredSearch(Guard):
             f"a second time with other {rows.of}: {again}"
         )
         if self.space.shows is None:
-            first = answer_of(self._terms, query, before[:-1], self.n_answered)
+            first = DeclaredSearchAnswer(self._terms, query, before[:-1], self.n_answered)
             error.answer = first  # type: ignore[attr-defined]
         raise error
 
 
-def _measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
-    """What a search on disk measures, by its description."""
-    parameters, metric = description["parameters"], description["metric"]
-    n_folds, release = parameters["n_folds"], release_from(parameters["release"])
-    if metric is None:
-        return MeanLoss(parameters["n_samples"], n_folds)
-    rounded = release if isinstance(release, Rounded) else None
-    return Measure.from_description(metric, n_folds, rounded)
+def _entries(columns: list[NDArray[Any]]) -> list[Entry]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_count, counted, read_as, shown
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
-from radabound_fast.guards.declared.answers import Floats, Terms, joined_codes
-from radabound_fast.guards.declared.rows import CountedRows, LossRows, Rows
+from radabound_fast.guards.declared.answers import Floats, Terms, codes_at, joined_codes
+from radabound_fast.guards.declared.rows import LossRows, Rows
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth, fingerprints_of, read_counts
 from radabound_fast.rows.partial import Ids, Partial, Task, in_threads, listed, stacked
 from radabound_fast.spaces.messages import quoted
@@ -77,12 +77,10 @@ class SearchTask(Task):
         """
         codes, numbers, nats = self.find_many(keys, reruns)
         paid = np.broadcast_to(nats, len(codes))
-
-        def count(rows: Any, part: slice) -> Partial:
-            return self._counted(rows, paid[part], start)
-
-        partial = stacked(in_threads(count, y_pred, n_threads))
-        return self._with_keys(partial, codes, numbers, nats)
+        blocks = in_threads(
+            lambda rows, part: self._counted(rows, paid[part], start), y_pred, n_threads
+        )
+        return self._with_keys(stacked(blocks), codes, numbers, nats)
 
     @sealed
     def from_counts(self, counts: Any, *, keys: Any, reruns: Any = None) -> Partial:
@@ -120,7 +118,7 @@ class SearchTask(Task):
         n = _n_columns(y_pred, self.n_samples)
         if start or n != self.n_samples:
             span = self.span(start, n)
-            if measure.keeps == "limits":
+            if measure.stores == "limits":
                 raise ValueError(
                     f"start must be 0, with all {self.n_samples} samples, for the metric "
                     f"{measure.name!r}: its limits take whole rows"
@@ -128,18 +126,14 @@ class SearchTask(Task):
             truth = None if self.truth is None else self.truth.part(*span)
             task = replace(self, n_samples=n, truth=truth, with_fingerprints=False)
         rows = task.read(y_pred, 2, nats)
-        if not isinstance(rows, LossRows):
-            return replace(self._partial(span, rows.kept), fingerprints=rows.fingerprints)
-        return replace(
-            self._partial(span, rows.kept),
-            unit_shift=rows.shift,
-            binary=not rows.shift,
-            fingerprints=rows.fingerprints,
-        )
+        shift = rows.shift if isinstance(rows, LossRows) else 0
+        partial = self._partial(span, rows.stored, shift)
+        return replace(partial, fingerprints=rows.fingerprints)
 
-    def _partial(self, span: tuple[int, int], totals: NDArray[Any]) -> Partial:
-        no_sums, binary = np.zeros((len(totals), 0), np.int32), totals.dtype.kind != "f"
-        return Partial(self.identity, self.n_samples, (span,), totals, no_sums, 0, binary)
+    def _partial(self, span: tuple[int, int], totals: NDArray[Any], shift: int = 0) -> Partial:
+        no_sums = np.zeros((len(totals), 0), np.int32)
+        binary = shift == 0 and totals.dtype.kind != "f"
+        return Partial(self.identity, self.n_samples, (span,), totals, no_sums, shift, binary)
 
     def _with_keys(
         self, partial: Partial, codes: Codes, reruns: NDArray[np.int64], nats: Floats
@@ -193,11 +187,10 @@ class SearchTask(Task):
 
     def read(self, y_pred: Any, ndim: int, nats: Floats) -> Rows:
         """Rows of predictions or losses, as many as nats, and what is stored of them."""
-        secret = self.secret if self.with_fingerprints else None
         if self.truth is None:
             if isinstance(self.terms.measure, Measure):
                 raise TypeError("a query needs the labels: open the search with them")
-            return LossRows.read(y_pred, self.n_samples, ndim, secret)
+            return LossRows.read(y_pred, self.n_samples, ndim, self._fingerprint_key)
         rows = self.truth.read(y_pred, ndim)
         if len(rows) != len(nats):
             raise not_one_a_row(len(nats), len(rows))
@@ -205,17 +198,18 @@ class SearchTask(Task):
 
     def measured(self, rows: NDArray[Any], nats: Floats) -> Rows:
         """What is stored of predictions that were read."""
-        truth, measure = self.truth, self.terms.measure
-        secret = self.secret if self.with_fingerprints else None
+        truth, measure, key = self.truth, self.terms.measure, self._fingerprint_key
         assert truth is not None and isinstance(measure, Measure)
         paid = self.terms.nats + nats
         if truth.counts_errors:
-            kept, hashes = truth.keep_errors(rows, secret)
-            return Rows(measure.released(kept, paid), hashes)
-        kept = truth.keep(measure, rows, paid)
-        return Rows(kept, None if secret is None else fingerprints_of(rows, secret))
+            counts, hashes = truth.stored_errors(rows, key)
+            return Rows(measure.released(counts, paid), hashes)
+        stored = truth.stored(measure, rows, paid)
+        return Rows(stored, None if key is None else fingerprints_of(rows, key))
 
-    # ---- ids --------------------------------------------------------------------------------
+    @property
+    def _fingerprint_key(self) -> bytes | None:
+        return self.secret if self.with_fingerprints else None
 
     def ids_of(self, codes: Codes, reruns: NDArray[np.int64]) -> Ids:
         """What tells rows apart: codes, with `allow_reruns` of key and rerun."""
@@ -227,31 +221,32 @@ class SearchTask(Task):
                 return np.array(packed, np.int64)
         return packed
 
-    def rows_of(self, partial: Partial) -> KeyedRows:
-        """The rows of a whole partial, with their keys."""
-        k, measure = len(partial), self.terms.measure
-        codes, reruns = partial.ids, np.broadcast_to(np.int64(1), k)
-        if self.allow_reruns:
-            codes = [code for code, _ in listed(partial.ids)]
-            reruns = np.array([rerun for _, rerun in listed(partial.ids)], np.int64)
-        kept, hashes = partial.totals, partial.fingerprints
+    def rows_of(
+        self, partials: Sequence[Partial], places: Sequence[NDArray[np.int64]] = ()
+    ) -> KeyedRows:
+        """The rows of whole partials, with their keys; in the order of their places, if given."""
+        measure, of = self.terms.measure, "predictions"
+        stored, n_rows = [partial.totals for partial in partials], list(map(len, partials))
         if isinstance(measure, MeanLoss):
-            kept = np.column_stack([kept, np.full(k, partial.unit_shift)])
-        rows = CountedRows(self._of, kept, np.zeros(k, np.uint64) if hashes is None else hashes)
-        nats = np.broadcast_to(partial.nats, k)
+            shifts = [np.full(len(partial), partial.unit_shift) for partial in partials]
+            stored, of = list(map(np.column_stack, zip(stored, shifts, strict=True))), "losses"
+        hashes = [
+            np.zeros(n, np.uint64) if partial.fingerprints is None else partial.fingerprints
+            for n, partial in zip(n_rows, partials, strict=True)
+        ]
+        prices = [np.broadcast_to(one.nats, n) for n, one in zip(n_rows, partials, strict=True)]
+        order = np.concatenate(places).argsort() if places else np.arange(sum(n_rows))
+        # with no partials too
+        all_stored = np.concatenate([np.empty((0, measure.n_stored), self.terms.dtype), *stored])
+        all_hashes = np.concatenate([np.empty(0, np.uint64), *hashes])
+        rows = Rows(all_stored[order], all_hashes[order], of)
+        codes: Any = codes_at(joined_codes([partial.ids for partial in partials]), order)
+        reruns = np.broadcast_to(np.int64(1), len(order))
+        if self.allow_reruns:
+            reruns = np.array([rerun for _, rerun in codes], np.int64)
+            codes = [code for code, _ in codes]
+        nats = np.concatenate([np.empty(0), *prices])[order]
         return KeyedRows(self.terms.space.unpack_codes(codes), reruns, nats, rows)
-
-    @property
-    def _of(self) -> str:
-        """What rows are."""
-        return "losses" if isinstance(self.terms.measure, MeanLoss) else "predictions"
-
-    def nothing(self) -> KeyedRows:
-        """No rows."""
-        measure = self.terms.measure
-        kept = np.empty((0, measure.n_kept), float if measure.keeps == "limits" else np.int64)
-        rows = CountedRows(self._of, kept, np.empty(0, np.uint64))
-        return KeyedRows([], np.empty(0, np.int64), np.empty(0), rows)
 
 
 class KeyedRows(NamedTuple):
@@ -260,23 +255,12 @@ class KeyedRows(NamedTuple):
     codes: Codes
     reruns: NDArray[np.int64]
     nats: Floats
-    rows: Any  # Rows
+    rows: Rows
 
-    @classmethod
-    def joined(cls, blocks: Sequence[Self]) -> Self:
-        """Several blocks as one."""
-        return cls(
-            joined_codes([block.codes for block in blocks]),
-            np.concatenate([block.reruns for block in blocks]),
-            np.concatenate([block.nats for block in blocks]),
-            CountedRows.joined([block.rows for block in blocks]),
-        )
-
-    def in_order(self, rows: NDArray[np.int64]) -> Self:
-        """Return the same rows in another order."""
-        codes = self.codes
-        codes = codes[rows] if isinstance(codes, np.ndarray) else [codes[row] for row in rows]
-        return type(self)(codes, self.reruns[rows], self.nats[rows], self.rows.in_order(rows))
+    @property
+    def values(self) -> list[NDArray[Any]]:
+        """What a search stores of each, a column each."""
+        return [*self.rows.columns, self.nats, self.rows.fingerprints]
 
 
 class Expected:
@@ -289,11 +273,30 @@ class Expected:
         if not np.iterable(keys):
             raise TypeError(f"keys must be a sequence, one a row, got {shown(keys)}")
         self._keys = keys if isinstance(keys, (range, np.ndarray)) else list(keys)
-        self._find = _finder(task, self._keys, reruns)
-        self._came = np.zeros(len(self._keys), np.bool_)
+        n = len(self._keys)
+        self._came = np.zeros(n, np.bool_)
+        self._ids = _range_of(task, self._keys, reruns)
+        if self._ids is None:
+            ids = listed(_ids_of(task, self._keys, reruns))
+            self._places = {one: place for place, one in enumerate(ids)}
+            if len(self._places) < n:
+                twice = next(place for place, one in enumerate(ids) if self._places[one] != place)
+                raise ValueError(f"keys must be different, got {self._name(twice)} twice")
 
-    def places(self, number: int, partial: Partial) -> NDArray[np.int64]:
-        """Places of a partial's rows among the keys; ValueError if one has none, or came before."""
+    def of(self, partials: Iterator[Partial], places: list[NDArray[np.int64]]) -> Iterator[Partial]:
+        """Each partial, after its rows' places among the keys were appended; at last all came."""
+        for number, partial in enumerate(partials):
+            places.append(self._places_of(number, partial))
+            yield partial
+        if not self._came.all():
+            lacking = self._came.size - int(self._came.sum())
+            raise ValueError(
+                f"partials must have every key, {counted(lacking, 'row')} of "
+                f"{len(self._keys):,} missing: {self._name(self._came.argmin())} is the first"
+            )
+
+    def _places_of(self, number: int, partial: Partial) -> NDArray[np.int64]:
+        """Places of a partial's rows; ValueError if a row has none, or came before."""
         places = self._find(partial.ids)
         if (places < 0).any():
             code = listed(partial.ids)[int(places.argmin())]
@@ -310,50 +313,38 @@ class Expected:
         self._came[places] = True
         return places
 
-    def check_all_came(self) -> None:
-        """ValueError if a key is missing."""
-        if not self._came.all():
-            lacking = self._came.size - int(self._came.sum())
-            raise ValueError(
-                f"partials must have every key, {counted(lacking, 'row')} of "
-                f"{len(self._keys):,} missing: {self._name(self._came.argmin())} is the first"
-            )
+    def _find(self, ids: Ids) -> NDArray[np.int64]:
+        """Places of ids among those of the keys; -1: none."""
+        known = self._ids
+        if known is None:
+            return np.array([self._places.get(one, -1) for one in listed(ids)], np.int64)
+        if isinstance(ids, list):  # of none, or of a number that is no int64
+            return np.array([known.index(one) if one in known else -1 for one in ids], np.int64)
+        return np.where((ids >= known.start) & (ids < known.stop), ids - known.start, -1)
 
     def _name(self, place: Any) -> str:
         return quoted(self._keys[int(place)])
 
 
-def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray[np.int64]]:
-    """A function from ids to their places among those of keys; -1: none of them."""
+def _ids_of(task: SearchTask, keys: Any, reruns: Any = None) -> Ids:
+    if isinstance(keys, range):
+        keys = np.arange(keys.start, keys.stop, keys.step)
+    codes, numbers, _ = task.find_many(keys, reruns)
+    return task.ids_of(codes, numbers)
+
+
+def _range_of(task: SearchTask, keys: Any, reruns: Any) -> range | None:
+    """The ids of a range of keys, if they are a range too: each number one more than the last."""
     n = len(keys)
-
-    def ids_of(start: int, stop: int) -> Ids:
-        part = keys[start:stop]
-        if isinstance(part, range):
-            part = np.arange(part.start, part.stop, part.step)
-        codes, numbers, _ = task.find_many(part, reruns)
-        return task.ids_of(codes, numbers)
-
-    if isinstance(keys, range) and n and reruns is None and not task.allow_reruns:
-        first = listed(ids_of(0, 1))[0]
-        edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
-        if first + n < 2**63 and all(
-            np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges
-        ):
-            known = range(first, first + n)
-
-            def find(ids: Ids) -> NDArray[np.int64]:
-                if isinstance(ids, list):  # of none, or of a number that is no int64
-                    return np.array([one - first if one in known else -1 for one in ids], np.int64)
-                return np.where((ids >= first) & (ids < first + n), ids - first, -1)
-
-            return find
-    ids = listed(ids_of(0, n))
-    place_of = {one: place for place, one in enumerate(ids)}
-    if len(place_of) < n:
-        twice = next(place for place, one in enumerate(ids) if place_of[one] != place)
-        raise ValueError(f"keys must be different, got {quoted(keys[twice])} twice")
-    return lambda ids: np.array([place_of.get(one, -1) for one in listed(ids)], np.int64)
+    if not isinstance(keys, range) or not n or reruns is not None or task.allow_reruns:
+        return None
+    first = listed(_ids_of(task, keys[:1]))[0]
+    known = range(first, first + n)
+    edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
+    same = known.stop < 2**63 and all(
+        np.array_equal(_ids_of(task, keys[a:b]), np.arange(first + a, first + b)) for a, b in edges
+    )
+    return known if same else None
 
 
 def _n_columns(y_pred: Any, n_samples: int) -> int:
