@@ -195,10 +195,7 @@ def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader)
 
 def in_a_process(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "radabound_fast", *arguments],
-        timeout=60,
-        check=False,
-        **options,
+        [sys.executable, "-m", "radabound_fast", *arguments], timeout=60, check=False, **options
     )
 
 
