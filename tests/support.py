@@ -3,6 +3,8 @@
 import math
 import os
 import shutil
+import threading
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -33,6 +35,15 @@ PACKAGE = str(Path(radabound_fast.__file__).parent) + os.sep
 def in_package(frame: FrameType) -> bool:
     """Whether the frame runs a Python file of the library."""
     return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def at_once(work: Callable[[Any], object], arguments: Iterable[Any]) -> None:
+    """Do the work for each argument in a thread of its own, and wait for all."""
+    threads = [threading.Thread(target=work, args=[one]) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 # ---- guards --------------------------------------------------------------------------------------

@@ -17,9 +17,8 @@ from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds.bootstrap import vectors_needed
 from radabound_fast.holdout import as_judged
 from radabound_fast.pool.best import Comparisons, Front
-from radabound_fast.pool.better import StepDown
-from radabound_fast.pool.intervals import Intervals
 from radabound_fast.pool.judging import Judge, Part, is_mapped
+from radabound_fast.pool.limits import Intervals, StepDown
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix

@@ -21,8 +21,8 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.bounds.bootstrap import critical_value, one_sided_level, vectors_needed
 from radabound_fast.pool import best
-from radabound_fast.pool.better import holm
 from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.limits import holm
 from radabound_fast.rows import reference
 from radabound_fast.rows.moments import moments_of
 

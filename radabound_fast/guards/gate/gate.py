@@ -24,9 +24,8 @@ from radabound_fast.guards.candidates import (
     rows_of,
     to_bytes,
 )
-from radabound_fast.guards.gate.history import History, Verdict
-from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
+from radabound_fast.guards.gate.verdicts import GateReport, History, JudgedCandidate, Verdict
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
