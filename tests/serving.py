@@ -97,15 +97,6 @@ def serve(folder, kind, *judged, **parameters):
         yield running
 
 
-def at_once(works):
-    """Do all works, each in a thread of its own."""
-    threads = [threading.Thread(target=work) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
 def arguments(folder, labels=None, *options):
     """Arguments of ``radabound serve`` on ``g.db``, for these labels or those saved before."""
     if labels is not None:

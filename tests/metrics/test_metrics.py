@@ -483,7 +483,9 @@ def test_bits_of_wrong_predictions_stand_for_predictions(metric):
     assert packed.query(pack_losses(CLASSES != Y), key=0) == plain.query(CLASSES, key=0)
 
 
-@pytest.mark.parametrize("metric", [name for name, row in METRICS.items() if row.keeps != "errors"])
+@pytest.mark.parametrize(
+    "metric", [name for name, row in METRICS.items() if row.stores != "errors"]
+)
 def test_bits_of_wrong_predictions_are_refused_where_a_metric_needs_more(metric):
     search = search_of(np.arange(70) % 2, metric=metric, **METRIC_OPTIONS.get(metric, {}))
     for ask in (

@@ -16,13 +16,13 @@ import subprocess
 import sys
 import threading
 import warnings
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from proxies import certificate
-from serving import TOKENS, Command, Running, arguments, at_once, in_thread, serve, tokens_file
+from serving import TOKENS, Command, Running, arguments, in_thread, serve, tokens_file
+from support import at_once
 
 from radabound_fast import (
     DeclaredSearch,
@@ -188,7 +188,7 @@ def test_it_may_be_copied_pickled_and_shared(service):
         for _ in range(5):
             numbers.append(one.query(row()).number)
 
-    at_once(partial(ask, one) for one in [guard, guard, *copies])
+    at_once(ask, [guard, guard, *copies])
     assert sorted(numbers) == list(range(1, 26))
     for one in copies:
         one.close()

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import hmac
 import io
+import itertools
 import json
 import math
 import os
@@ -13,13 +14,13 @@ import socket
 import sqlite3
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from serving import A_DAY, TOKENS, Command, at_once, in_thread, octets_of, serve
+from serving import A_DAY, TOKENS, Command, in_thread, octets_of, serve
+from support import at_once
 
 from radabound_fast import (
     DeclaredSearch,
@@ -367,7 +368,7 @@ def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
             )  # fmt: skip
 
     told = []
-    at_once(partial(ask, place) for place in range(6))
+    at_once(ask, range(6))
     assert sorted(told) == list(range(1, 61))
     assert 1 <= metrics_of(service)[1][("commits_total",)] <= 60
 
@@ -904,11 +905,12 @@ def test_two_services_on_one_database_are_one(tmp_path):
             assert service.post("/query", {"form": "bits"}, body, "small")[0] == 429
         assert first.get("/state", "owner")[1] == second.get("/state", "owner")[1]
         keys = [f"{number}" for number in range(12)]
-        at_once(
-            partial(service.post, "/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}")
-            for service in (first, second)
-            for key in keys
-        )
+
+        def ask(asked):
+            service, key = asked
+            service.post("/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}")
+
+        at_once(ask, itertools.product((first, second), keys))
         # each key came to both
         assert second.get("/state")[1]["n_answered"] == 1 + A_DAY + len(keys)
 

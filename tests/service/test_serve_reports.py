@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from serving import at_once, in_thread, octets_of, serve
+from serving import in_thread, octets_of, serve
+from support import at_once
 
 from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.service import reports
@@ -85,7 +86,7 @@ def test_a_report_is_made_once_for_all_who_ask_for_the_same(tmp_path, monkeypatc
     with serve(tmp_path, DeclaredSearch, Y, 50, delta=0.1, durability="process") as service:
         service.remote().query_many(rows_of(np.random.default_rng(0), 50), keys=range(50))
         told = []
-        at_once([lambda: told.append(service.send("GET", "/report")[2])] * 10)
+        at_once(lambda _: told.append(service.send("GET", "/report")[2]), range(10))
         assert len(told) == 10 and len(set(told)) == 1 and len(made) == 1
         assert service.remote("owner").report().n_models == 50 and len(made) == 2
         with pytest.raises(ValueError, match="there is nothing to report"):
