@@ -293,17 +293,31 @@ def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
     )
 
 
+def _by_count(
+    name: str, spare: Callable[[int, float, int], float], first: int, most: int, provided: str
+) -> _Entry:
+    """The row of a guard that has the less to spare, the more queries or keys are declared."""
+
+    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
+        counts = range(1, most + 1)
+        return bisect_left(counts, True, key=lambda k: spare(m, epsilon, k) < 0.0), provided
+
+    return _Entry(name, lambda m, epsilon: spare(m, epsilon, first), n_queries)
+
+
 def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
-    def spare(m: int, epsilon: float, size: int = size) -> float:
+    def spare(m: int, epsilon: float, size: int) -> float:
         low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
 
-    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        sizes = range(1, MOST_QUERIES + 1)
-        largest = bisect_left(sizes, True, key=lambda size: spare(m, epsilon, size) < 0.0)
-        return largest, "keys of a declared space"
+    return _by_count("DeclaredSearch", spare, size, MOST_QUERIES, "keys of a declared space")
 
-    return _Entry("DeclaredSearch", spare, n_queries)
+
+def _thresholdout(delta: float) -> _Entry:
+    def spare(m: int, epsilon: float, k: int) -> float:
+        return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
+
+    return _by_count("Thresholdout", spare, 1, _MANY, "one answer is the holdout's own")
 
 
 def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
@@ -339,14 +353,3 @@ def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
 
     name = "Ladder" if n_updates is None else f"Ladder, {n_updates} updates"
     return _Entry(name, spare, n_queries)
-
-
-def _thresholdout(delta: float) -> _Entry:
-    def spare(m: int, epsilon: float, k: int = 1) -> float:
-        return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
-
-    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        most = bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
-        return most, "one answer is the holdout's own"
-
-    return _Entry("Thresholdout", spare, n_queries)
