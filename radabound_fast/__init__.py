@@ -28,7 +28,7 @@ _HOMES = {
     "PackedLosses": "_kernels.rows",
     "Plan": "planning",
     "RadaBound": "guards.radabound",
-    "RademacherAverage": "rows.rademacher",
+    "RademacherAverage": "rows.signs",
     "Rounded": "rows.rounded",
     "SearchPlan": "planning",
     "SignMatrix": "rows.signs",

@@ -20,8 +20,8 @@ from radabound_fast.planning import SearchPlan as SearchPlan
 from radabound_fast.planning import plan as plan
 from radabound_fast.pool.model_pool import ModelPool as ModelPool
 from radabound_fast.rows.packing import pack_losses as pack_losses
-from radabound_fast.rows.rademacher import RademacherAverage as RademacherAverage
 from radabound_fast.rows.rounded import Rounded as Rounded
+from radabound_fast.rows.signs import RademacherAverage as RademacherAverage
 from radabound_fast.rows.signs import SignMatrix as SignMatrix
 
 __version__: str

@@ -14,11 +14,15 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from radabound_fast.service.client import RemoteGuard
-from radabound_fast.service.server import listen, make_server
-from radabound_fast.service.tokens import Tokens
-from radabound_fast.service.wire import pack_body
+for package in ("uvicorn", "starlette", "prometheus_client", "jinja2"):
+    pytest.importorskip(package, reason="the extra serve is not installed")
+
+from radabound_fast.service.client import RemoteGuard  # noqa: E402
+from radabound_fast.service.server import listen, make_server  # noqa: E402
+from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast.service.wire import pack_body  # noqa: E402
 
 TOKENS = {name: f"{name}-token-0123456789" for name in ("owner", "red", "blue", "small")}
 A_DAY = 5  # answers for "small"
@@ -84,6 +88,22 @@ def in_thread(guard, folder, tls=(None, None), lines=None, **options):
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+@contextlib.contextmanager
+def serve(folder, kind, *judged, **parameters):
+    """A service in a thread of a guard of this kind, in the database ``g.db``."""
+    with in_thread(kind.open(folder / "g.db", *judged, **parameters), folder) as running:
+        yield running
+
+
+def arguments(folder, labels=None, *options):
+    """Arguments of ``radabound serve`` on ``g.db``, for these labels or those saved before."""
+    if labels is not None:
+        np.save(folder / "y.npy", labels)
+    tokens = folder / "tokens.txt" if (folder / "tokens.txt").exists() else tokens_file(folder)
+    return ["serve", str(folder / "g.db"), "--labels", str(folder / "y.npy"), "--tokens",
+            str(tokens), "--port", "0", *map(str, options)]  # fmt: skip
 
 
 # starts services, each in a child of its own: what takes a second is imported once

@@ -2,6 +2,9 @@
 
 import math
 import os
+import shutil
+import threading
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import radabound_fast
@@ -31,6 +35,15 @@ PACKAGE = str(Path(radabound_fast.__file__).parent) + os.sep
 def in_package(frame: FrameType) -> bool:
     """Whether the frame runs a Python file of the library."""
     return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def at_once(work: Callable[[Any], object], arguments: Iterable[Any]) -> None:
+    """Do the work for each argument in a thread of its own, and wait for all."""
+    threads = [threading.Thread(target=work, args=[one]) for one in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 # ---- guards --------------------------------------------------------------------------------------
@@ -123,6 +136,19 @@ GUARDS = {
 }
 
 
+class Tensor:
+    """As torch's and jax's: DLPack, and nothing else that NumPy knows."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
+
+
 # ---- losses --------------------------------------------------------------------------------------
 
 
@@ -142,6 +168,16 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
     rates = np.linspace(0.9, 0.1, n_rows)
     losses = rng.random((n_rows, n_samples)) < rates[:, np.newaxis]
     return losses, np.clip(rates + rng.normal(0, 0.05, n_rows), 0, 1)
+
+
+# ---- tools ---------------------------------------------------------------------------------------
+
+
+def needs(*tools: str) -> None:
+    """Skip the test where a program is not installed."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
 
 
 # ---- simulations ---------------------------------------------------------------------------------

@@ -20,17 +20,9 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     of shape (n_samples,) in [0, 1], else a ValueError is raised.
 
     Against the claim that the expectation is at most mu, a capital of 1 is bet on the samples one
-    after another: ``prod_i (1 + b_i (x_i - mu))``, 0 <= b_i < 1/mu, has an expectation of at most 1
-    if the claim is true, for any bets that depend on earlier samples alone.  So has the mean of
-    several strategies, which therefore reaches exp(nats) with probability at most exp(-nats)
-    (Markov), and it falls in mu: the lower limit is where it reaches that.  The upper limit is that
-    of 1 - x, in mirror image (Result 24).
-
-    Nine tenths of the capital take bets of about ``sqrt(2 nats / m)`` over the standard deviation
-    of the samples before, as in Waudby-Smith and Ramdas (2024).  A tenth is shared by bets that are
-    fixed, for standard deviations from 1/2 down by square roots of 2, so that a start that looks
-    unlike the rest costs little.  For these, values are put into bins by sharing each between the
-    two nearest edges; the logarithm is concave, and the capital never overstated.  Samples are
+    after another, by several strategies; it reaches exp(nats) with probability at most exp(-nats)
+    if the claim is true, and the lower limit is the mu at which it does (Result 24, after
+    Waudby-Smith and Ramdas 2024).  The upper limit is that of 1 - x, in mirror image.  Samples are
     taken in steps of about .618 m, since files are often sorted; another order of the samples has
     slightly other limits.
 

@@ -41,15 +41,11 @@ class Bound(ABC):
     ----------
     name, source : str
         The name by which a guard selects the bound, and the theorem behind it.
-    proved : bool
-        Whether the row's guarantee is proved at the halting time, for queries fixed in
-        advance.
-    asymptotic : bool
-        Whether it speaks of the limit of many samples only.
-    estimators : tuple of str
-        The Monte-Carlo estimates it may be used with; the first is the default.
-    sides : tuple of bool
-        The values `two_sided` may take; the first is the default.
+    proved, asymptotic : bool
+        Whether the row's guarantee is proved at the halting time, for queries fixed in advance;
+        whether it speaks of the limit of many samples only.
+    estimators, sides : tuple of str, tuple of bool
+        Monte-Carlo estimates, and values of `two_sided`, that it allows; each default comes first.
     log_tail, excess : callable or None
         ``log_tail(excess, n_samples, n_vectors)``, the natural logarithm of delta', and
         its inverse ``excess(log_delta, n_samples, n_vectors)``; None without a tail.

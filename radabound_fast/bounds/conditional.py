@@ -108,15 +108,11 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
 def auc_blocks(n_negative: int, n_positive: int) -> int:
     """How many rows of the rarer class make a block, where blocks are narrower than `auc_interval`.
 
-    A block has so many rows of the rarer class and, for each of them, ``floor(n_0 / n_1)`` rows of
-    the other of its own, n_1 being the size of the rarer class and n_0 that of the other.  The
-    areas under the curve within blocks are independent given the labels, with the population's
-    area for their expectation, so that `betting_interval` of them has limits of that area
-    (Result 22 (b)).
-
-    About ``sqrt(n_1) / 11``: in more rows of one block the noise of both classes averages out, and
-    fewer blocks have wider limits.  0 where classes of less than about 750 rows are nearly as large
-    as each other: there `auc_interval` is narrower.
+    A block has so many rows of the rarer class and, for each of them, as many of the other as there
+    are for it.  Areas under the curve within blocks are independent given the labels, with the
+    population's area for their expectation: `betting_interval` of them has limits of that area
+    (Result 22 (b)).  0 where classes of less than about 750 rows are nearly as large as each other:
+    there `auc_interval` is narrower.
 
     >>> auc_blocks(3600, 400), auc_blocks(2000, 2000), auc_blocks(200, 200)
     (2, 4, 0)
@@ -145,11 +141,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
 
     Notes
     -----
-    The logarithm of E exp(lambda mean) is at most the largest ``sum ln(1 + p (exp(lambda a) - 1))``
-    over p with ``sum a p`` the expectation b, and that at most
-    ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
-    mu above 0 give a lower limit of b, by one event; the largest is taken that a search finds.  The
-    upper limit is its mirror image (Result 23).
+    The best of Chernoff bounds with two multipliers that a search finds: Result 23.
 
     Examples
     --------

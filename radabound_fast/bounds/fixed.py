@@ -22,9 +22,7 @@ def mcdiarmid_excess(
     """The excess that Psi - 2 R~ reaches with probability at most ``exp(log_delta)``: McDiarmid.
 
     The e at which ``exp(-2 m e^2 / (4 + 4 c / l))`` equals that probability: Lemma 1.2 of McDiarmid
-    (1989), with ``E Psi <= 2 R``.  Reveal the samples, then the signs.  One sample moves Psi by at
-    most 1/m, and likewise twice the average over all signs; one sign moves 2 R~ by at most
-    ``2 sqrt(c) / (l m)``.
+    (1989), with ``E Psi <= 2 R``.
 
     >>> round(mcdiarmid_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0352
@@ -60,10 +58,6 @@ def symmetrised_excess(
 ) -> float:
     """The excess at which `symmetrised_log_tail` equals ``log_delta``.
 
-    With K the cumulant, it is the least ``(t/m + K(x)) / x`` for t = -log_delta, reached where
-    ``x K'(x) - K(x) = t/m``; the left side lies between ``(1/4 + c/(2l)) x^2`` and
-    ``(3/4 + c/(2l)) x^2``.
-
     >>> round(symmetrised_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0253
     """
@@ -71,6 +65,7 @@ def symmetrised_excess(
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     ratio = check_sensitivity(estimator) / n
     t = max(-log_delta, 1e-280) / m  # less than this, and squares underflow
+    # the least (t + K(x)) / x is where x K'(x) - K(x) = t; between two squares
     x = root_near(
         lambda x: (x * _cumulant_slope(x, ratio) - _cumulant(x, ratio)) / t - 1.0,
         math.sqrt(t / (0.75 + 0.5 * ratio)),

@@ -32,10 +32,8 @@ def cross_validation_interval(
 
     Notes
     -----
-    Result 27: for every lambda fixed beforehand
-    ``exp((m/k) (lambda CV - ln(1 - T + T exp(lambda))))`` has an expectation of at most 1, and so
-    has its mean over several lambda, of which the first, with a third of the weight, is that of
-    Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999), and the last is 3.
+    By betting on several lambda, of which the first, with a third of the weight, is that of
+    Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999): Result 27.
 
     Examples
     --------
@@ -51,7 +49,7 @@ def cross_validation_interval(
         return fold_limits(means, n_rows, nats)
     means, nats = np.broadcast_arrays(means, nats)
     shape, pairs = means.shape, means.ravel() + 1j * nats.ravel()
-    places = np.arange(pairs.size)
+    places: Any = slice(None)
     if pairs.size >= _MANY:
         pairs, places = np.unique(pairs, return_inverse=True)
     lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)

@@ -23,22 +23,14 @@ NO_END = 2**63 - 1
 
 
 class Stage(NamedTuple):
-    """The means that are answered whatever the signs say, while fewer than `n_queries` were.
+    """The means that are answered whatever the signs say, while fewer than `n_queries` were."""
 
-    Attributes
-    ----------
-    n_queries : int
-        After so many answers another stage begins; 2^63 - 1 if nothing changes any more.
-    low_count : int
-        For losses that are 0 or 1: at most so many errors pass, and at most so many correct rows;
-        every count passes if it is m, none if it is -1.
-    low_mean : float
-        For real-valued losses: means in [0, low_mean] and in [1 - low_mean, 1] pass; every mean
-        if it is 0.5, none if it is -1.
-    """
-
-    n_queries: int
+    n_queries: int  # after so many answers another stage begins; 2^63 - 1 if none does
+    # of losses that are 0 or 1 at most so many errors pass, and at most so many correct rows: all
+    # pass if it is m, none if it is -1
     low_count: int
+    # of other losses means in [0, low_mean] and in [1 - low_mean, 1] pass: all if it is 0.5, none
+    # if it is -1
     low_mean: float
 
 

@@ -32,16 +32,11 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
 
     Notes
     -----
-    Points ``(n_plus, n_minus)`` are put in order by the largest gain that the best bet in
-    hindsight refutes, which is the limit of the empirical likelihood (Owen 1988).  The lower limit
-    is the least D at which a point as large as the one observed has a probability of more than
-    ``exp(-nats)``, the largest limit that this order allows (Buehler 1957), whatever the unknown
-    share of disagreement within limits that take 1/128 of the error (Berger, Boos 1994).  The upper
-    limit is the lower one of -d.  Above 300 nats the two counts have limits of their own, each at
-    half the error.  Result 25.
-
-    More samples in favour of a model never lower its limits, as far as these are computed: to
-    1 % of the nats.  More nats may narrow an interval by some per cent where few samples differ,
+    The order of Owen's (1988) empirical likelihood has its largest limits (Buehler 1957), whatever
+    the unknown share of disagreement within limits that take 1/128 of the error (Berger, Boos
+    1994): Result 25.  Above 300 nats the two counts have limits of their own, each at half the
+    error.  More samples in favour of a model never lower its limits, as far as these are computed:
+    to 1 % of the nats.  More nats may narrow an interval by some per cent where few samples differ,
     since the order depends on them.
 
     A limit takes time in proportion to the square root of the number of samples that differ;

@@ -85,9 +85,7 @@ def low_error_half_width(
     else 1/4.  It fails with probability ``2 d1 + d2 + d3``, shared .75, .23, .02, and grows with
     the complexity and the largest mean.
 
-    Twice the Rademacher sum of centred losses is self-bounding (Boucheron, Lugosi, Massart 2000),
-    so its lower tail has the proxy 2 m R; the signs add m / l.  The second form is that of Bousquet
-    (2002), with the variance bounded through the function of largest expectation: Results 7 and 9.
+    Results 7 and 9, after Boucheron, Lugosi and Massart (2000) and Bousquet (2002).
 
     >>> round(low_error_half_width(0.005, 0.02, n_samples=4000, n_vectors=256, delta=0.1), 10)
     0.026373174

@@ -20,9 +20,8 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
     advance the statement follows from `symmetrised_log_tail` for l <= 87 (plain) and
     l <= 109 (half-range).
 
-    The sum rises from a = 0 and falls towards a = e, so each end of the interval is a
-    local infimum, and at a small excess the best.  Between them there is at most one
-    local minimum, so that the infimum found is the global one: `_balance` gives the argument.
+    Each end of the interval is a local infimum, and at a small excess the best.  Between them there
+    is at most one local minimum: `_balance` gives the argument.
 
     >>> round(bernstein_split_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -5.0557

@@ -20,8 +20,7 @@ from radabound_fast._kernels.rows import (
 )
 from radabound_fast.cli.options import FAILED, OK
 from radabound_fast.rows import reference
-from radabound_fast.rows.rademacher import RademacherAverage
-from radabound_fast.rows.signs import SignMatrix
+from radabound_fast.rows.signs import RademacherAverage, SignMatrix
 
 
 def add_info(commands: Any) -> None:

@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.experiments.runner import Row, Task, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Row, Task, any_off, column, share, summarised
 from radabound_fast.experiments.searches import DELTA, N_SAMPLES, N_VECTORS, thresholdout
-from radabound_fast.experiments.thresholdout import ThresholdoutAnswers
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
-from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.rows.packing import pack_losses
 
 EPSILONS = (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
 N_CLASSIFIERS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
+
+
+# of the classifiers in the vote, by the answers to a block of them
+Weights = Callable[[Any], NDArray[np.float64]]
 
 
 class Classifiers:
@@ -39,16 +41,14 @@ class Classifiers:
         self.rng = rng
         losses = rng.integers(0, 2, (N_CLASSIFIERS[-1], N_SAMPLES), dtype=np.uint8)
         self.losses = pack_losses(losses)
-        self.means = losses.mean(axis=1)
         self._right = 1 - 2 * losses.astype(np.float32)  # +1 where a classifier is right, else -1
         # ties are broken by coins of their own, so that a vote is a fair coin too
         self._coins = 1e-6 * rng.standard_normal(N_SAMPLES, dtype=np.float32)
 
-    def vote(self, weights: NDArray[np.float64]) -> tuple[PackedLosses, float]:
-        """Losses and exact mean of the vote of the first ``len(weights)`` classifiers."""
+    def vote(self, weights: NDArray[np.float64]) -> PackedLosses:
+        """Losses of the vote of the first ``len(weights)`` classifiers."""
         score = weights.astype(np.float32) @ self._right[: len(weights)] + self._coins
-        losses = score < 0
-        return pack_losses(losses), float(losses.mean())
+        return pack_losses(score < 0)
 
     def near(self, deviation: float) -> NDArray[np.float64]:
         """Honest guesses of the means of all classifiers and of the vote: normal errors."""
@@ -90,29 +90,44 @@ def attack(repeat: int) -> list[Row]:
 
 
 def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, list[Run]]]:
-    exact_votes = [classifiers.vote(0.5 - classifiers.means[:k]) for k in N_CLASSIFIERS]
     near, far = classifiers.near(0.005), classifiers.near(0.02)
     training = classifiers.near(0.5 / math.sqrt(N_SAMPLES))  # of a training set as large
+
+    def against(mechanism: Callable[[], Any], weights: Weights, **options: Any) -> list[Run]:
+        return _for_each_k(partial(_in_a_block, classifiers, mechanism, weights, **options))
+
     for epsilon in EPSILONS:
         common: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+        signed = {"n_vectors": N_VECTORS, "seed": seed, **common}
         for bound in BOUNDS:
-            guard = partial(
-                guard_by_bound, bound, N_SAMPLES, **common, n_vectors=N_VECTORS, seed=seed
-            )
-            yield bound, epsilon, _with_exact_means(classifiers, exact_votes, guard)
+            guard = partial(guard_by_bound, bound, N_SAMPLES, **signed)
+            yield bound, epsilon, against(guard, _by_values, half_width=epsilon)
         # at means near 1/2 the tolerance by relative entropy is Hoeffding's, and halts sooner
         check = partial(GuessAndCheck, N_SAMPLES, **common, low_error=False)
         for name, guesses in (("off by .005", near), ("off by .02", far)):
-            runs = _for_each_k(partial(_with_guesses, classifiers, check, guesses))
+            runs = against(check, _by_values, guesses=guesses)
             yield f"guess and check, guesses {name}", epsilon, runs
         runs = _for_each_k(partial(_with_attackers_guesses, classifiers, check))
         yield "guess and check, attacker's guesses", epsilon, runs
         practical = partial(thresholdout, epsilon, seed)
-        runs = _for_each_k(partial(_with_guesses, classifiers, practical, training))
-        yield "Thresholdout", epsilon, runs
-    runs = _for_each_k(partial(_with_ladder, classifiers))
+        yield "Thresholdout", epsilon, against(practical, _by_failures, guesses=training)
+    runs = against(partial(Ladder, N_SAMPLES, 0.01, delta=DELTA), _by_updates)
     for epsilon in EPSILONS:  # which a Ladder does not know
         yield "Ladder, step .01", epsilon, runs
+
+
+def _by_values(block: Any) -> NDArray[np.float64]:
+    return np.asarray(0.5 - block.values)
+
+
+def _by_failures(block: Any) -> NDArray[np.float64]:
+    """A training mean says nothing of its classifier."""
+    return np.where(block.passed, 0.0, 0.5 - block.values)
+
+
+def _by_updates(block: Any) -> NDArray[np.float64]:
+    """An answer that is repeated says nothing of its classifier."""
+    return np.asarray(block.updated, np.float64)
 
 
 def _for_each_k(attack_of: Callable[[int], Run]) -> list[Run]:
@@ -127,53 +142,26 @@ def _for_each_k(attack_of: Callable[[int], Run]) -> list[Run]:
     return runs[::-1]
 
 
-def _with_exact_means(
+def _in_a_block(
     classifiers: Classifiers,
-    exact_votes: list[tuple[PackedLosses, float]],
-    guard: Callable[[], SignedGuard],
-) -> list[Run]:
-    longest = guard()
-    first = longest.query_many(classifiers.losses)
-    runs = []
-    for k, (vote, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
-        answers = classifiers.means[: min(k, len(first))].tolist()
-        if len(first) >= k:
-            again = guard()
-            again.query_many(classifiers.losses[:k])
-            with suppress(HoldoutExhausted):
-                again.query(vote)
-                answers.append(mean)
-        runs.append(Run(answers, longest.epsilon))
-    return runs
-
-
-def _with_guesses(
-    classifiers: Classifiers, mechanism: Callable[[], Any], guesses: NDArray[np.float64], k: int
+    mechanism: Callable[[], Any],
+    weights: Weights,
+    k: int,
+    *,
+    guesses: NDArray[np.float64] | None = None,
+    half_width: float = 0.0,
 ) -> Run:
-    """The attack with guesses that do not depend on answers: one block of queries, and the vote."""
+    """The attack by one block of queries, and the vote, with guesses that no answer decides."""
     guard = mechanism()
-    block = guard.query_many(classifiers.losses[:k], guesses=guesses[:k])
-    answers, width = block.values.tolist(), float(np.max(block.half_widths, initial=0.0))
+    first, last = ({}, {}) if guesses is None else ({"guesses": guesses[:k]}, {"guess": guesses[k]})
+    block = guard.query_many(classifiers.losses[:k], **first)
+    answers, width = block.values.tolist(), float(np.max(block.half_widths, initial=half_width))
     if not block.halted:
-        weights = 0.5 - block.values
-        if isinstance(block, ThresholdoutAnswers):  # a training mean says nothing of its classifier
-            weights[block.passed] = 0.0
-        vote, _ = classifiers.vote(weights)
         with suppress(HoldoutExhausted):
-            answer = guard.query(vote, guess=guesses[k])
+            answer = guard.query(classifiers.vote(weights(block)), **last)
             answers.append(answer.value)
             width = max(width, answer.half_width)
     return Run(answers, width)
-
-
-def _with_ladder(classifiers: Classifiers, k: int) -> Run:
-    ladder = Ladder(N_SAMPLES, 0.01, delta=DELTA)
-    block = ladder.query_many(classifiers.losses[:k])
-    # an answer that is repeated says nothing of its classifier
-    vote, _ = classifiers.vote(block.updated.astype(np.float64))
-    last = ladder.query(vote)
-    width = max(float(np.max(block.half_widths, initial=0.0)), last.half_width)
-    return Run([*block.values.tolist(), last.value], width)
 
 
 def _with_attackers_guesses(
@@ -193,28 +181,23 @@ def _with_attackers_guesses(
             answer = check.query(classifiers.losses[number], guess=min(guess, 1.0))
             answers.append(answer.value)
             weights[number] = -1.0 if answer.passed else 1.0
-        vote, _ = classifiers.vote(weights)
+        vote = classifiers.vote(weights)
         answers.append(check.query(vote, guess=0.5 - 1.01 * check.epsilon).value)
     return Run(answers, check.epsilon)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """A row for each mechanism, epsilon and k, over the repeats."""
-    lines: list[Row] = []
-    for (mechanism, epsilon, k), runs in grouped(rows, "mechanism", "epsilon", "k").items():
-        answered = column(runs, "answered")
-        lines.append(
-            {
-                "mechanism": mechanism,
-                "epsilon": epsilon,
-                "k": k,
-                "delta": DELTA,
-                "repeats": len(runs),
-                "answered_mean": round(float(np.mean(answered)), 1),
-                "votes_answered": round(float(np.mean(column(runs, "vote_answered"))), 4),
-                "half_width": round(float(np.max(column(runs, "half_width"))), 4),
-                **share(column(runs, "off")),
-                "broken": round(float(np.mean(column(runs, "broken"))), 4),
-            }
-        )
-    return lines
+
+    def line(runs: Sequence[Row]) -> Row:
+        return {
+            "delta": DELTA,
+            "repeats": len(runs),
+            "answered_mean": round(float(np.mean(column(runs, "answered"))), 1),
+            "votes_answered": round(float(np.mean(column(runs, "vote_answered"))), 4),
+            "half_width": round(float(np.max(column(runs, "half_width"))), 4),
+            **share(column(runs, "off")),
+            "broken": round(float(np.mean(column(runs, "broken"))), 4),
+        }
+
+    return summarised(rows, ("mechanism", "epsilon", "k"), line)

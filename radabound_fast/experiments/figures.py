@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._extras import needs
-from radabound_fast.experiments import attack, greedy, sample_sizes, searches, section5
+from radabound_fast.experiments import attack, sample_sizes, searches, section5
 from radabound_fast.experiments.runner import Row, column, grouped
 
 with needs("reproduce"):
@@ -40,7 +40,9 @@ SHADES = {
 }
 
 
-def section5_figure(number: int, search: greedy.Search, seed: int, lines: Sequence[Row]) -> Figure:
+def section5_figure(
+    number: int, search: section5.Search, seed: int, lines: Sequence[Row]
+) -> Figure:
     """One of Figures 1 to 6: one search above, all of them below; a column for each bound.
 
     `search` is the one that is shown, `seed` that of the signs that it is replayed under, and
@@ -69,8 +71,8 @@ def section5_figure(number: int, search: greedy.Search, seed: int, lines: Sequen
     return figure
 
 
-def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, seed: int) -> None:
-    n = greedy.N_QUERIES
+def _draw_search(axes: Axes, number: int, bound: str, search: section5.Search, seed: int) -> None:
+    n = section5.N_QUERIES
     queries = np.arange(1, n + 1)
     holdout, fresh = search.best_accuracies()
     start = 0
@@ -119,7 +121,7 @@ def _draw_halts(axes: Axes, lines: Sequence[Row]) -> None:
     for place, line in zip(places, lines, strict=True):
         _beside(axes, f"{line['halt_median']:,}", place, float(line["halt_median"]), INK)
     _log(axes.yaxis)
-    axes.set_ylim(0.9, 1.3 * greedy.N_QUERIES)
+    axes.set_ylim(0.9, 1.3 * section5.N_QUERIES)
     axes.set_ylabel("halting query:\nmedian, quartiles", color=INK)
     _name_epsilons(axes, lines)
 
@@ -251,7 +253,7 @@ def sample_size_figure() -> Figure:
     ):
         for name, (label, style) in _SIZES.items():
             axes.plot(places, [size[name] for size in sizes], label=label, linewidth=2, **style)
-        axes.axhline(greedy.N_SAMPLES, color=INK, linewidth=1.2, linestyle=DASHED)
+        axes.axhline(section5.N_SAMPLES, color=INK, linewidth=1.2, linestyle=DASHED)
         axes.set_xscale("log")
         axes.set_yscale("log")
     left.set_title(f"epsilon = {sample_sizes.EPSILON:g}", loc="left", fontsize=11, color=INK)

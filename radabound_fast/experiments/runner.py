@@ -107,6 +107,14 @@ def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Value, ...], list[Row
     return groups
 
 
+def summarised(
+    rows: Iterable[Row], keys: Sequence[str], line: Callable[[Sequence[Row]], Row]
+) -> list[Row]:
+    """One row for all that agree in some columns: these, and what `line` makes of the rows."""
+    groups = grouped(rows, *keys).items()
+    return [dict(zip(keys, values, strict=True)) | line(runs) for values, runs in groups]
+
+
 def column(rows: Iterable[Row], name: str) -> list[float]:
     """The numbers of one column."""
     return [float(row[name]) for row in rows]

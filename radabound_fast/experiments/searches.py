@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.experiments.runner import Row, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Row, any_off, column, share, summarised
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.by_bound import guard_by_bound
@@ -161,29 +161,24 @@ def _row(name: str, epsilon: float, outcome: Outcome, targets: NDArray[np.float6
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """A row for each data set, epsilon and mechanism, over the repeats; errors and gaps in %."""
-    lines: list[Row] = []
-    groups = grouped(rows, "data", "epsilon", "mechanism")
-    for (data, epsilon, mechanism), runs in groups.items():
+
+    def line(runs: Sequence[Row]) -> Row:
         reported, truth = np.array([column(runs, "told"), column(runs, "truth")])
-        lines.append(
-            {
-                "data": data,
-                "epsilon": epsilon,
-                "mechanism": mechanism,
-                "delta": DELTA,
-                "runs": len(runs),
-                "halted": int(sum(column(runs, "halted"))),
-                "answered_median": int(np.median(column(runs, "answered"))),
-                "half_width": round(float(np.max(column(runs, "half_width"))), 4),
-                "told": _median_percent(reported),
-                "truth": _median_percent(truth),
-                "gap": _median_percent(truth - reported),
-                "gap_least": _percent(np.fmin.reduce(truth - reported)),
-                "gap_largest": _percent(np.fmax.reduce(truth - reported)),
-                **share(column(runs, "off")),
-            }
-        )
-    return lines
+        return {
+            "delta": DELTA,
+            "runs": len(runs),
+            "halted": int(sum(column(runs, "halted"))),
+            "answered_median": int(np.median(column(runs, "answered"))),
+            "half_width": round(float(np.max(column(runs, "half_width"))), 4),
+            "told": _median_percent(reported),
+            "truth": _median_percent(truth),
+            "gap": _median_percent(truth - reported),
+            "gap_least": _percent(np.fmin.reduce(truth - reported)),
+            "gap_largest": _percent(np.fmax.reduce(truth - reported)),
+            **share(column(runs, "off")),
+        }
+
+    return summarised(rows, ("data", "epsilon", "mechanism"), line)
 
 
 def _median_percent(values: NDArray[np.float64]) -> float:

@@ -40,17 +40,16 @@ class Guard:
 
     Attributes
     ----------
+    kind : str
+        The name of the guard's public class.
     delta : float
         The probability that the guarantee fails.
     needs : {"key", "guess"} or None
-        What a query brings beside predictions: ``query(y_pred, key=...)`` or
-        ``query(y_pred, guess=...)``.
+        What a query brings beside predictions: ``query(y_pred, key=...)``.
     tells : {"scores", "verdicts"}
         What an answer has.
     of_teams : bool
         Whether a query of the service says which team it is of.
-    kind : str
-        The name of the guard's public class.
     allow_reruns : bool
         Whether a query may bring ``rerun=``, which training of its key it is.
     """

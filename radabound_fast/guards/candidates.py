@@ -108,7 +108,7 @@ class PredictionRows(_Rows):
         if self._of_classes:
             if len(stored) != truth.n_samples or stored.max() >= truth.n_classes:
                 raise ValueError("a stored candidate does not fit the labels: the file is damaged")
-            if truth.row.keeps == "errors":
+            if truth.row.stores == "errors":
                 rows = pack_rows(stored, truth.labels.code_row)[np.newaxis]
         if truth.counts_errors:
             return Candidate(rows, rows[0])
@@ -118,7 +118,7 @@ class PredictionRows(_Rows):
     def value(self, candidate: Candidate, nats: float) -> Estimate:
         """Return the metric, and limits of the population's."""
         paid = np.array([nats])
-        kept = self._truth.keep(self._measure, candidate.rows, paid)
+        kept = self._truth.stored(self._measure, candidate.rows, paid)
         (low,), (high,) = self._measure.intervals(kept, paid)
         return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
 

@@ -1,4 +1,4 @@
-"""What an estimator is asked for by a metric, and its answer as scikit-learn's scores are."""
+"""What a metric takes of an estimator, and its value as scikit-learn's scores are."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ class Response(NamedTuple):
     pos_label: Any  # the class that scores are of, or None
 
     @classmethod
-    def to(cls, holdout: AnyHoldout) -> Self:
-        """What this holdout takes."""
+    def for_holdout(cls, holdout: AnyHoldout) -> Self:
         takes = holdout.takes
         classes = holdout.classes if takes in ("scores", "probabilities") else None
         return cls(takes, classes, holdout.pos_label if takes == "scores" else None)
 
-    def of(self, estimator: Any, X: Any) -> Any:
-        """Return what a fitted estimator says of these rows.
+    def predict(self, estimator: Any, X: Any) -> Any:
+        """Return the predictions of a fitted estimator for these rows.
 
         Raises ValueError if its classes are not the holdout's, where their order counts, and
         TypeError if it has no such method.
         """
         if self.takes in ("classes", "numbers"):
-            return _flat(self._ask(estimator, "predict")(X))
-        known = np.asarray(self._ask(estimator, "classes_")).tolist()
+            return _flat(self._attribute(estimator, "predict")(X))
+        known = np.asarray(self._attribute(estimator, "classes_")).tolist()
         if len(known) != len(self.classes) or set(known) != set(self.classes):
             raise ValueError(
                 f"estimator must have the classes {self.classes!r:.200}, got {known!r:.200}"
@@ -42,8 +41,8 @@ class Response(NamedTuple):
         if self.takes == "scores" and hasattr(estimator, "decision_function"):
             scores = np.asarray(_flat(estimator.decision_function(X)))  # of the second class
             return scores if known.index(self.pos_label) == 1 else -scores
-        shares = by_class(self._ask(estimator, "predict_proba")(X), known, "predict_proba")
-        shares = np.asarray(shares)
+        predict_proba = self._attribute(estimator, "predict_proba")
+        shares = np.asarray(by_class(predict_proba(X), known, "predict_proba"))
         if shares.ndim != 2 or shares.shape[1] != len(known):
             raise ValueError(
                 f"predict_proba must return a column for each of {len(known)} classes, "
@@ -53,7 +52,7 @@ class Response(NamedTuple):
             return shares[:, [known.index(label) for label in self.classes]]
         return shares[:, known.index(self.pos_label)]
 
-    def _ask(self, estimator: Any, name: str) -> Any:
+    def _attribute(self, estimator: Any, name: str) -> Any:
         if not hasattr(estimator, name):
             raise TypeError(
                 f"estimator must have {name} for a metric of {self.takes}, "

@@ -10,26 +10,10 @@ from radabound_fast.guards.answers import HoldoutExhausted
 if TYPE_CHECKING:
     from radabound_fast._kernels.guard import Answer
     from radabound_fast.guards.declared.search import DeclaredSearch
-    from radabound_fast.rows.labels import Labels
+    from radabound_fast.holdout import Holdout, Losses
+    from radabound_fast.service.client import RemoteHoldout
 
-
-class AnyHoldout(Protocol):
-    """What a guard judges, as far as an adapter needs to know: a `Holdout` or a `RemoteHoldout`."""
-
-    @property
-    def n_samples(self) -> int: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def takes(self) -> str: ...
-    @property
-    def greater_is_better(self) -> bool: ...
-    @property
-    def classes(self) -> list[Any] | None: ...
-    @property
-    def pos_label(self) -> Any: ...
-    @property
-    def labels(self) -> Labels | None: ...
+    AnyHoldout = Holdout | Losses | RemoteHoldout
 
 
 class AnyGuard(Protocol):

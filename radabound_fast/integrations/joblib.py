@@ -51,6 +51,10 @@ def guarded_map(
 ) -> Generator[tuple[Candidate, Any], None, None]:
     """Judge candidates in order by a guard, up to the first whose answer is withheld.
 
+    Queries are made in the order of the candidates, so the answers and the halt do not depend
+    on `n_jobs` or `backend`.  An error in a worker or Ctrl-C has as its attribute ``answers`` the
+    list of (candidate, Answer) of this call so far.
+
     Parameters
     ----------
     guard : guard made on labels, or RemoteGuard
@@ -63,7 +67,8 @@ def guarded_map(
         each is the key of its query; one that comes again is another training with
         ``allow_reruns=True``, and else has the answer of its first.
     n_jobs, backend : optional
-        As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
+        As in `joblib.Parallel`.  A backend that cannot return results one by one, such as
+        multiprocessing, gets blocks of candidates.
     guesses : bool, default False
         For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
     progress : bool, default False
@@ -83,15 +88,6 @@ def guarded_map(
         it withheld the very first answer: the message says what would work.
     TypeError, ValueError
         `guard` is no guard made on labels, or needs guesses; or predictions are not of its classes.
-
-    Notes
-    -----
-    An error in a worker or Ctrl-C has as its attribute ``answers`` the list of (candidate, Answer)
-    of this call so far.
-
-    Queries are made in the order of the candidates, so the answers and the halt do not depend
-    on `n_jobs` or `backend`.  A backend that cannot return results one by one, such as
-    multiprocessing, gets blocks of candidates.
 
     Examples
     --------

@@ -305,7 +305,7 @@ class HoldoutScorer:
     @sealed
     def __call__(self, estimator: Any, X: Any, y: Any, *, sample_weight: None = None) -> float:
         metric, holdout = self.metric, self.metric.guard.holdout
-        predictions = Response.to(holdout).of(estimator, X)
+        predictions = Response.for_holdout(holdout).predict(estimator, X)
         key = None if self._key is None else self._key(estimator)
         if self._space is not None:
             key = self._key_by_names(self._space, estimator)

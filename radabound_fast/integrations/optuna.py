@@ -144,41 +144,34 @@ def guarded_objective(
 ) -> GuardedObjective:
     """An objective for a study: the metric of each trial's predictions, while the guard answers.
 
+    The trial whose answer is withheld is pruned without a value, and so is every trial that
+    is running or starts after it; the study is stopped.  Threads (``n_jobs``) share the one guard,
+    and query it in the order in which trials finish.  User attributes, "holdout_number",
+    "holdout_low" and others of an answer, are for logging only.
+
     Parameters
     ----------
     guard : guard made on labels, or RemoteGuard
         Lives in the process that runs ``study.optimize``.
     fit_predict : callable
         ``fit_predict(trial)`` suggests parameters, fits, and returns predictions for the
-        held-out samples, shape (n_samples,).  With a `DeclaredSearch` the trial that it gets
-        suggests members of the declared space, so that the model is that of its key: over
-        `points_of` the nearest point.  For a study of several objectives it returns (predictions,
-        other, ...): the guard answers objective 0, and the others are its own.
+        held-out samples, shape (n_samples,).  With a `DeclaredSearch` the trial suggests members
+        of the declared space, so that the model is that of its key: over `points_of` the nearest
+        point.  For a study of several objectives it returns (predictions, other, ...): the guard
+        answers objective 0, and the others are its own.
     guesses : bool, default False
         For a `GuessAndCheck`: `fit_predict` returns (predictions, guess), and other objectives
         after them.
 
-    Returns
-    -------
-    GuardedObjective
-        For ``study.optimize``, with any ``n_jobs``: its threads share the one guard.
-
     Raises
     ------
     HoldoutExhausted
-        The guard had halted before this call, or can answer no query.  Or, in a trial, it
-        withheld the very first answer: the message says what would work.
+        The guard had halted before, can answer no query, or, in a trial, withheld the very first
+        answer: the message says what would work.
     TypeError, ValueError
-        `guard` is no guard made on labels, or needs guesses; or, in a trial and before it is
-        fitted, the study does not minimize objective 0, or maximize it where more of the metric is
-        better.  TypeError too if other objectives are missing, before the guard is queried.
-
-    Notes
-    -----
-    The trial whose answer is withheld is pruned without a value, and so is every trial that
-    is running or starts after it; the study is stopped.  The user attributes "holdout_number",
-    "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging
-    only.  With ``n_jobs`` above 1 queries are made in the order in which trials finish.
+        `guard` is no guard made on labels, or needs guesses; or, in a trial and before the guard is
+        queried, the study takes objective 0 in the wrong direction, or other objectives are
+        missing.
 
     Examples
     --------
@@ -310,9 +303,8 @@ def points_of(
     Parameters
     ----------
     declared : mapping of str to distribution, Study, or callable
-        What a trial suggests.  Mapping and study are those of `space_of`, with any distribution.
-        A callable gets a trial and suggests all of its parameters; which it suggests may depend on
-        those before, and on nothing else.
+        What a trial suggests: as for `space_of`, with any distribution, or a callable that gets a
+        trial and suggests all of its parameters, depending on those before and on nothing else.
     n, seed
         As for `spaces.PointSample`; points are drawn as Optuna's `RandomSampler` does.
 
@@ -402,12 +394,10 @@ def choice_of(trial: Any, name: str) -> Choice:
 class TrialSpace(Space):
     """The space of a study that decides on the way what it suggests ("define by run").
 
-    A key is a trial, asked about when it has suggested all that it will; it costs `nats`.  The
-    objective is the declaration: what it suggests next may depend on what it suggested before in
-    this trial, and on nothing else.
+    A key is a trial that has suggested all that it will; it costs `nats`.  The objective is the
+    declaration: what it suggests next may depend on what it suggested before in this trial, and on
+    nothing else.
 
-    Notes
-    -----
     Two trials with the same values that then suggest something else are an error, as where a range
     shrinks around the best trial so far: such a space was not declared beforehand.  Of a stored
     trial, whose order nobody knows, as much is compared as live trials have shown.  The weights of
@@ -514,7 +504,7 @@ def _distributions(declared: Any) -> Mapping[str, BaseDistribution]:
 
 
 def _values(name: str, distribution: Any, *, trial: bool = False) -> Any:
-    """The values of a distribution; a message speaks of a trial's suggestion, or of a mapping."""
+    """The values of a distribution, of a trial or of a mapping, of which a message speaks."""
     if isinstance(distribution, CategoricalDistribution):
         return check_values(list(distribution.choices), name)
     if isinstance(distribution, IntDistribution):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from radabound_fast._checks import check_integer
 from radabound_fast._extras import needs
@@ -51,20 +52,20 @@ def _delegated(name: str) -> Any:
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Chooses an estimator's parameters by its scores on a guarded holdout.
 
-    It never makes a guard: a second `fit` or a clone spends what is left of the same budget.
+    It never makes a guard: a second `fit` or a clone spends what is left of the same budget.  It
+    cannot be pickled, since its guard has one owner: pickle ``best_estimator_``.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        Cloned for every candidate.  It is asked for what the holdout's metric takes: ``predict``,
+        Cloned for every candidate; it has what the holdout's metric takes: ``predict``,
         ``predict_proba`` or ``decision_function``.
     candidates : dict, list of dict, or iterable of dict
         A parameter grid or several, or what yields parameters: `ParameterGrid`, `ParameterSampler`,
         `spaces.Choice`.
     guard : guard made on labels, or RemoteGuard
-        A `DeclaredSearch` is made over the candidates (`space_of`).  Parameters that come again, in
-        a second `fit` too, are another training with ``allow_reruns=True``, and else have the
-        answer of their first.
+        A `DeclaredSearch` is made over the candidates (`space_of`).  Parameters that come again are
+        another training with ``allow_reruns=True``, and else have the answer of their first.
     n_jobs : int, optional
         As in `joblib.Parallel`.  The answers and the halt do not depend on it.
     refit : bool, default True
@@ -95,10 +96,6 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         1 and False, as scikit-learn's searches have them.
     classes_, n_features_in_, feature_names_in_
         Of `best_estimator_`.
-
-    Notes
-    -----
-    To pickle a search is a TypeError, since its guard has one owner: pickle ``best_estimator_``.
     """
 
     def __init__(
@@ -123,7 +120,10 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     n_splits_, multimetric_ = 1, False
 
     def fit(self, X: Any, y: Any, *, X_holdout: Any, **fit_params: Any) -> Self:
-        """Fit candidates on X and y, and ask the guard about their predictions for X_holdout.
+        """Fit candidates on X and y, and query the guard with their predictions for X_holdout.
+
+        An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
+        Answer) so far, which are in `cv_results_` as well.
 
         Parameters
         ----------
@@ -132,8 +132,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X_holdout : array_like or dataframe, shape (guard.holdout.n_samples, n_features)
             In the order of the guard's labels, which stay with it.
         **fit_params
-            Passed to the estimator's `fit`, as `sample_weight` of the training part.  How rows of
-            the holdout count, the holdout says.
+            Passed to the estimator's `fit`, as `sample_weight` of the training part.
 
         Raises
         ------
@@ -144,11 +143,6 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             The guard is none that was made on labels, X_holdout has another length, or there are
             no candidates; or, with `refit`, the best answer is of an earlier fit's model, and all
             but `best_estimator_` is there.
-
-        Notes
-        -----
-        An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
-        Answer) so far, which are in `cv_results_` as well.
         """
         guard = check_guard(self.guard)
         holdout = guard.holdout
@@ -160,7 +154,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         candidates = _listed(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
-        guesses, response = guard.needs == "guess", Response.to(holdout)
+        guesses, response = guard.needs == "guess", Response.for_holdout(holdout)
         cv = self.cv if guesses else None
         work = Worker(self.estimator, X, y, fit_params, X_holdout, response, cv, bool(self.refit))
         found = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
@@ -242,7 +236,7 @@ class Worker:
             )  # fmt: skip
             guess = 1.0 - float(accuracy.mean())
         model = candidate.fit(self.X, self.y, **self.fit_params)
-        y_pred = self.response.of(model, self.X_holdout)
+        y_pred = self.response.predict(model, self.X_holdout)
         return Fitted(y_pred, guess, model if self.keeps_models else None)
 
 
@@ -306,12 +300,16 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """1 is the best, equals share the lower number, and what was withheld comes last."""
-    known = np.where(np.isnan(scores), -np.inf, scores)
-    return np.array([1 + np.sum(known > score) for score in known], np.int32)
+    ranks = rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min")
+    return np.asarray(ranks, np.int32)
 
 
 def space_of(search_or_candidates: Any) -> Grid | Choice:
     """The candidates of a search: a grid, or a list that is drawn beforehand.
+
+    A key is a dict of parameters, as in ``cv_results_["params"]``.  A halving search trains a
+    candidate anew on every rung, on more data: if the holdout is queried on each, declare
+    ``space_of(search) * InOrder()`` and pass ``key=(params, rung)``.
 
     Parameters
     ----------
@@ -322,21 +320,11 @@ def space_of(search_or_candidates: Any) -> Grid | Choice:
         list of them: grids, as everywhere in scikit-learn; a list of candidates is
         `spaces.Choice(list)`.
 
-    Returns
-    -------
-    Grid or Choice
-        A key is a dict of parameters, as in ``cv_results_["params"]``.
-
     Raises
     ------
     TypeError, ValueError
         None of these; no int for ``random_state`` or ``n_candidates``; values that stand there
         twice or have no form that another process would know.
-
-    Notes
-    -----
-    A halving search trains a candidate anew on every rung, on more data: if the holdout is asked
-    on each, declare ``space_of(search) * InOrder()`` and pass ``key=(params, rung)``.
 
     Examples
     --------

@@ -35,12 +35,6 @@ class MetricLabels:
     TypeError, ValueError: labels that the metric cannot judge by, or options that do not fit them.
     """
 
-    low: float  # of y_range
-    high: float
-    clip: float
-    numbers: Array
-    costs: Array
-
     def __init__(
         self, labels: Labels, metric: MetricChoice, takes: str, needs: str, is_mean: bool
     ) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernels.studentised import raise_maxima
-from radabound_fast.pool.front import Front
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.results import BestSet
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
@@ -20,11 +19,88 @@ from radabound_fast.rows.studentised import signed_sums, sums_of_signs
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
+NO_POOL_HAS = 1e12  # so many models: what is left out here is out by Bonferroni's level in any pool
+FRONT_BYTES = 1 << 28  # of rows that are kept at most
 SELECTION = 0.01  # share of delta that leaving out comparators takes, twice
 MOST_PAIRS = 1 << 25  # of a model and another that are tried; beyond, Bonferroni's level is taken
 MOST_CANDIDATES = 4096
 _FIRST = 1024  # of the best models, that candidates are compared with before all others
 _ROWS = 256  # other models that are worked on at a time
+
+
+class Front:
+    """Models that are not proved worse than the best one so far, whatever else is in the pool."""
+
+    def __init__(self, judge: Judge, delta: float) -> None:
+        self._judge, self._nats = judge, math.log(NO_POOL_HAS / delta)
+        # the first model with the lowest mean loss, and its losses
+        self.best, self.mean = -1, math.inf
+        self.row: Array = np.empty(0)
+        # numbers and rows of the models, the best among them
+        self.parts: list[tuple[NDArray[np.int64], Array]] = []
+        # for want of room models with this mean loss, or more, are not among them
+        self.capped = math.inf
+        self._bytes_when_pruned = 0
+
+    def copy(self) -> Front:
+        other = Front.__new__(Front)
+        vars(other).update(vars(self), parts=list(self.parts))
+        return other
+
+    def add(self, rows: Array, moments: Moments, first: int) -> None:
+        """Take in rows, numbered from `first` on."""
+        best = int(moments.means.argmin())
+        if moments.means[best] < self.mean:
+            self.best, self.mean = first + best, float(moments.means[best])
+            self.row = rows[best].copy()
+        may_be = self._may_be_best(rows) & (moments.means < self.capped)
+        if may_be.any():
+            self.parts.append((first + np.flatnonzero(may_be), rows[may_be].copy()))
+        if self._n_bytes > 2 * self._bytes_when_pruned + (1 << 20):
+            self.prune()
+
+    def prune(self) -> None:
+        """Leave out what is worse than the best one by now, and the worst of what is too much."""
+        parts = []
+        for numbers, rows in self.parts:
+            may_be = self._may_be_best(rows)
+            if may_be.any():
+                parts.append((numbers[may_be], rows[may_be]))
+        self.parts = parts
+        if self._n_bytes > FRONT_BYTES:
+            means = [moments_of(rows, self._judge.n_units).means for _, rows in parts]
+            room = int(np.concatenate(means).size * FRONT_BYTES / self._n_bytes)
+            self.capped = float(np.partition(np.concatenate(means), room)[room])
+            self.parts = [
+                (numbers[mean < self.capped], rows[mean < self.capped])
+                for (numbers, rows), mean in zip(parts, means, strict=True)
+            ]
+        self._bytes_when_pruned = self._n_bytes
+
+    def best_rows(self, n: int) -> list[Array]:
+        """Rows of about n models with the lowest mean losses, by kinds of rows."""
+        means = [moments_of(rows, self._judge.n_units).means for _, rows in self.parts]
+        if not means:
+            return []
+        lowest = np.sort(np.concatenate(means))[:n]
+        return [
+            rows[mean <= lowest[-1]][:n] for (_, rows), mean in zip(self.parts, means, strict=True)
+        ]
+
+    @property
+    def _n_bytes(self) -> int:
+        return sum(rows.nbytes for _, rows in self.parts)
+
+    def _may_be_best(self, rows: Array) -> NDArray[np.bool_]:
+        """Whether Hoeffding's bound leaves it open that a row is the best model's.
+
+        Of N rows on which two models disagree one is right on n and the other on N - n; the sign
+        test's p-value is at most ``exp(-(2 n - N)^2 / (2 N))``.
+        """
+        m = self._judge.n_units
+        gains = moments_of_gains(rows, self.row, m)
+        spread = gains.plus + gains.minus if rows.dtype == self.row.dtype == np.uint64 else m
+        return np.asarray((m * gains.means) ** 2 <= 2.0 * spread * self._nats)
 
 
 class _Candidate:
@@ -55,7 +131,7 @@ class Comparisons:
         self._sign_sums = sums_of_signs(signs)
         self._front, self._best, self._capped = front, front.row, front.capped
         self._delta, self._lowest_p = delta, delta / max(n_models - 1, 1)
-        self._may_be, self._proved = np.zeros(n_models, np.bool_), np.zeros(n_models, np.bool_)
+        self._proved = np.zeros(n_models, np.bool_)  # which Bonferroni's level leaves in
         self._apart = 2.0 * float(ndtri(SELECTION * delta / n_models))
         self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (signs.n_vectors + 1))
         self._n_by_bonferroni = 0
@@ -72,7 +148,7 @@ class Comparisons:
         from scipy.special import ndtri
 
         gains, p_values = self._test(numbers, rows)
-        is_open = self._may_be[numbers] & (p_values < self._delta)
+        is_open = self._proved[numbers] & (p_values < self._delta)
         is_open &= gains.enough(self._judge.n_units)
         for place in np.flatnonzero(is_open).tolist():
             z = -float(ndtri(p_values[place]))
@@ -85,11 +161,11 @@ class Comparisons:
         del self._open[n:]
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
-        """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
+        """Test rows against the best one, and note what Bonferroni's level leaves in."""
         gains = moments_of_gains(rows, self._best, self._judge.n_units)
         nats = -math.log(self._delta)
         p_values = self._judge.p_values(rows, gains, self._best, nats, of_losses=True)
-        self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
+        self._proved[numbers] = p_values >= self._lowest_p
         return gains, p_values
 
     @property
@@ -104,7 +180,7 @@ class Comparisons:
             beyond = np.flatnonzero(means >= self._capped)
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
-                self._n_by_bonferroni += int(self._may_be[first + beyond].sum())
+                self._n_by_bonferroni += int(self._proved[first + beyond].sum())
         self._compare(rows)
 
     def _compare(self, rows: Array) -> None:
@@ -127,6 +203,6 @@ class Comparisons:
 
     def result(self, names: Sequence[Any]) -> BestSet:
         """What holds of the models with these names, after all rows."""
-        may_be = self._may_be.copy()
+        may_be = self._proved.copy()
         may_be[[one.number for one in self._open]] = False
         return BestSet(names, may_be, self._proved, self._front.best, self._n_by_bonferroni)

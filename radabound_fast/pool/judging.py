@@ -1,7 +1,8 @@
-"""What a pool makes of predictions: rows of losses, their means, exact limits and tests."""
+"""What a pool makes of predictions: rows of losses, read again if need be, limits and tests."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,16 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
-from radabound_fast.pool.exact import sign_test
 from radabound_fast.rows.moments import Moments, as_reals, in_units
 from radabound_fast.rows.packing import as_array, as_values, checked_words
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
+Blocks = Callable[[], Iterable[Any]]  # array_likes or PackedLosses, the same ones each time
+
 _GROUPED_AT_ONCE = 1 << 20  # losses
+_BLOCK_BYTES = 32 << 20  # of predictions that become losses at a time
 
 
 class Judge:
@@ -140,3 +143,61 @@ class Judge:
     def metric_of(self, means: Any) -> Any:
         """The metric of models with these mean losses."""
         return self.intercept + self.slope * means
+
+
+def sign_test(n_plus: Any, n_minus: Any) -> Any:
+    """McNemar's exact test: how likely n_plus or more of the discordant rows are, if half are.
+
+    n_plus are rows where only the first of two models errs, n_minus those where only the second
+    does; numbers or arrays.  Given their sum N it is ``P(Bin(N, 1/2) >= n_plus)``, exact at every
+    m for the claim that the second model errs no less often than the first; 1 where n_plus is 0.
+
+    McNemar (1947). Note on the sampling error of the difference between correlated proportions or
+    percentages. Psychometrika 12.
+    """
+    from scipy.special import betainc
+
+    plus, minus = np.asarray(n_plus, np.float64), np.asarray(n_minus, np.float64)
+    tail = betainc(np.maximum(plus, 1.0), minus + 1.0, 0.5)
+    return np.where(plus > 0.0, np.minimum(tail * (1.0 + 1e-9), 1.0), 1.0)
+
+
+class Part:
+    """The rows of losses of one call of `ModelPool.add`, made anew each time they are read."""
+
+    def __init__(self, judge: Judge, blocks: Blocks) -> None:
+        self._judge, self._blocks = judge, blocks
+
+    def __iter__(self) -> Iterator[Array]:
+        first = 0
+        for block in self._blocks():
+            for piece in _pieces(block):
+                try:
+                    with read_as(y_pred="Y_pred"):
+                        rows = self._judge.losses(piece)
+                except (TypeError, ValueError) as error:
+                    if first:
+                        error.args = (f"{error} (counting rows from row {first:,} on)",)
+                    raise
+                yield rows
+                first += len(rows)
+
+
+def _pieces(block: Any) -> Iterator[Any]:
+    """A block itself, or where it is an array, parts of it."""
+    array = block.words if isinstance(block, PackedLosses) else block
+    if not isinstance(array, np.ndarray) or array.ndim < 2 or len(array) == 0:
+        yield block
+        return
+    step = max(1, _BLOCK_BYTES * len(array) // max(array.nbytes, 1))
+    for start in range(0, len(array), step):
+        yield block[start : start + step]
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a memory map."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False

@@ -16,12 +16,9 @@ from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds.bootstrap import vectors_needed
 from radabound_fast.holdout import as_judged
-from radabound_fast.pool.best import Comparisons
-from radabound_fast.pool.better import StepDown
-from radabound_fast.pool.front import Front
-from radabound_fast.pool.intervals import Intervals
-from radabound_fast.pool.judging import Judge
-from radabound_fast.pool.parts import Part, is_mapped
+from radabound_fast.pool.best import Comparisons, Front
+from radabound_fast.pool.judging import Judge, Part, is_mapped
+from radabound_fast.pool.limits import Intervals, StepDown
 from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
@@ -252,15 +249,10 @@ class ModelPool:
     # ---- what it states --------------------------------------------------------------------
 
     def intervals(self) -> PoolIntervals:
-        """Return simultaneous intervals of all models.
+        """Return simultaneous intervals of all models; ValueError without any.
 
         Limits are exact ones (Clopper and Pearson, or by betting where losses are real) at the
         bootstrap's level; for models with fewer than 40 errors or 40 right rows at Bonferroni's.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
         """
         result: PoolIntervals = self._results(self._intervals)[0]
         return result
@@ -270,12 +262,8 @@ class ModelPool:
 
         A model is found better where the exact test of its gain (the sign test of the discordant
         rows; by betting where losses are real) is below the level; those found are taken out, the
-        level is found anew for the others, and so on until none is found [1]_.
-
-        Raises
-        ------
-        ValueError
-            The pool has no baseline, or no model was added.
+        level is found anew for the others, and so on until none is found [1]_.  ValueError without
+        a baseline, or without models.
 
         References
         ----------
@@ -286,16 +274,11 @@ class ModelPool:
         return result
 
     def best_set(self) -> BestSet:
-        """Return which models may be the best.
+        """Return which models may be the best; ValueError without any.
 
         A model is left out where the exact test says that the best one on the holdout is better
         than it, at a level that is the model's own: by the bootstrap of the largest studentised
         difference between it and any model, those left aside that are clearly worse than it [1]_.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
 
         References
         ----------
@@ -309,11 +292,6 @@ class ModelPool:
         """Return `intervals()`, `better()`, or None without a baseline, and `best_set()`.
 
         Rows are read once for all of them.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
         """
         has_baseline = self._judge.baseline is not None
         steps = [self._steps] if has_baseline else []
@@ -354,28 +332,19 @@ class ModelPool:
         return Comparisons(self._judge, self._signs, self._front, self.n_models, self.delta)
 
     def report(self) -> PoolReport:
-        """Return what all of it comes to: sentences, a table and a picture.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
-        """
+        """Return what all of it comes to: sentences, a table, a picture; ValueError without any."""
         from radabound_fast.pool.report import PoolReport
 
         intervals, better, best_set = self.statements()
+        names = ("n_samples", "n_units", "n_models", "delta", "guarantee")
         return PoolReport(
             metric=self.judged.metric,
             greater_is_better=self.judged.greater_is_better,
-            n_samples=self.n_samples,
-            n_units=self.n_units,
-            n_models=self.n_models,
-            delta=self.delta,
-            guarantee=self.guarantee,
             intervals=intervals,
             best_set=best_set,
             better=better,
             baseline=self.baseline_value,
+            **{name: getattr(self, name) for name in names},
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -29,18 +29,11 @@ class PoolReport(BaseReport):
     metric : str
         A name in `radabound_fast.metrics.METRICS`, or "mean loss".
     greater_is_better : bool
-    n_samples, n_units, n_models : int
-        m held-out rows, how many of them, or of groups of them, are independent, and k models.
-    delta : float
-        The probability that a statement fails.
-    guarantee : str
-        What holds, when, and by what.
-    intervals : PoolIntervals
-    best_set : BestSet
-    better : BetterModels or None
-        None without a baseline.
-    baseline : float or None
-        The baseline's metric.
+    n_samples, n_units, n_models, delta, guarantee
+        As in the pool.
+    intervals, best_set : PoolIntervals, BestSet
+    better, baseline : BetterModels, float
+        The second is the baseline's metric.  None without a baseline.
     """
 
     metric: str
@@ -97,13 +90,7 @@ class PoolReport(BaseReport):
         return self.intervals.columns() | better | self.best_set.columns()
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each model as a pandas DataFrame, the best on the holdout first.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
-        """
+        """Return a row for each model as a pandas DataFrame, the best on the holdout first."""
         return frame_of(self.intervals.names, self.columns()).iloc[self.ranking()]
 
     def as_json(self) -> dict[str, Any]:
@@ -129,13 +116,7 @@ class PoolReport(BaseReport):
         return fields | {"sentence": str(self), "guarantee": self.guarantee}
 
     def plot(self) -> Figure:
-        """All models in order of their scores with their intervals, the best set, the baseline.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            matplotlib is missing: it is the extra ``plot``.
-        """
+        """All models by score, with intervals, best set and baseline; needs the extra ``plot``."""
         from radabound_fast.plots import pool_figure
 
         order = self.ranking()

@@ -19,7 +19,6 @@ Mask = NDArray[np.bool_]
 
 
 def frame_of(names: Sequence[Any], columns: dict[str, Any]) -> DataFrame:
-    """Return a row for each model as a pandas DataFrame; the index has the names."""
     with needs("pandas"):
         import pandas as pd
     return pd.DataFrame(columns, index=pd.Index(names, name="model"))
@@ -30,7 +29,6 @@ class _Columns:
     """Results with a row for each model, in the order in which the models were added."""
 
     names: Sequence[Any]
-
     of_columns: ClassVar[dict[str, str]]  # the attribute of each column
 
     def __len__(self) -> int:
@@ -41,12 +39,9 @@ class _Columns:
         return {name: getattr(self, attribute) for name, attribute in self.of_columns.items()}
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each model as a pandas DataFrame; the index has the names.
+        """Return a row for each model as a pandas DataFrame, with the extra ``pandas``.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
+        The index has the names.
         """
         return frame_of(self.names, self.columns())
 
@@ -60,8 +55,7 @@ class PoolIntervals(_Columns):
 
     Attributes
     ----------
-    names : sequence
-        Of the models.
+    names : sequence of length k
     values : ndarray of float64, shape (k,)
         The metric on the holdout.
     lows, highs : ndarray of float64, shape (k,)
@@ -72,10 +66,9 @@ class PoolIntervals(_Columns):
     by_bootstrap : ndarray of bool, shape (k,)
         Whether `lows` and `highs` are at the bootstrap's level, and not at Bonferroni's: the model
         has 40 errors and 40 right rows or more.
-    level : float
-        The bootstrap's level: the error of one model's interval, both sides together.
-    as_if : float
-        As many independent models would have that level by Bonferroni.
+    level, as_if : float
+        The error of one model's interval at the bootstrap's level, both sides together; as many
+        independent models would have it by Bonferroni.
     """
 
     values: Floats
@@ -105,8 +98,7 @@ class BetterModels(_Columns):
 
     Attributes
     ----------
-    names : sequence
-        Of all models of the pool.
+    names : sequence of length k
     gains : ndarray of float64, shape (k,)
         How much less each loses than the baseline on the holdout.
     gain_lows : ndarray of float64, shape (k,)
@@ -117,10 +109,9 @@ class BetterModels(_Columns):
         baseline in the population.  A statement of its own: `gain_lows` is a second one.
     bonferroni_is_better : ndarray of bool, shape (k,)
         The same with probability at least ``1 - delta``, proved at any number of rows (Holm).
-    level : float
-        The error of one model's lower limit.
-    as_if : float
-        As many independent models would have that level by Bonferroni.
+    level, as_if : float
+        The error of one model's lower limit; as many independent models would have it by
+        Bonferroni.
     """
 
     gains: Floats
@@ -152,8 +143,7 @@ class BestSet(_Columns):
 
     Attributes
     ----------
-    names : sequence
-        Of all models of the pool.
+    names : sequence of length k
     may_be_best : ndarray of bool, shape (k,)
         With probability about ``1 - delta`` the model that is best in the population is True here.
         Of several that are equally good each one is, with that probability.
@@ -172,7 +162,8 @@ class BestSet(_Columns):
     n_by_bonferroni: int
 
     of_columns: ClassVar[dict[str, str]] = {
-        name: name for name in ("may_be_best", "bonferroni_may_be_best")
+        "may_be_best": "may_be_best",
+        "bonferroni_may_be_best": "bonferroni_may_be_best",
     }
 
     @property

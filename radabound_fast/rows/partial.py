@@ -332,8 +332,6 @@ class Partial:
         more = shift - self.unit_shift
         return self.totals << more if more else self.totals
 
-    # ---- bytes ---------------------------------------------------------------------------
-
     def to_bytes(self) -> bytes:
         """The partial in a format of its own, for `from_bytes` of this version or a later one.
 
@@ -362,13 +360,8 @@ class Partial:
     def from_bytes(cls, blob: bytes) -> Self:
         """The partial that `to_bytes` wrote.
 
-        Raises
-        ------
-        TypeError
-            It is no bytes.
-        ValueError
-            It is something else, of a later version, cut short or altered; or has numbers that no
-            losses lead to.
+        TypeError: no bytes.  ValueError: something else, of a later version, cut short or altered;
+        or numbers that no losses lead to.
         """
         import json
 

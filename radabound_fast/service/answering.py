@@ -27,15 +27,8 @@ import numpy as np
 from radabound_fast._checks import counted
 from radabound_fast.guards.answers import Answers
 from radabound_fast.service import limits
-from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
-from radabound_fast.service.replies import (
-    Reply,
-    error_reply,
-    failed_call,
-    logger,
-    unavailable,
-)
+from radabound_fast.service.replies import Reply, error_reply, failed_call, logger, unavailable
 from radabound_fast.service.tokens import ALL, OWNER, Team
 from radabound_fast.service.wire import GAINS, SCORES, answers_in, ranks_of, unpack_body
 from radabound_fast.spaces.messages import quoted
@@ -184,32 +177,22 @@ class Answering:
                 raise ValueError("predictions must have a row, got a number alone")
             call.n_rows = len(rows) if call.many else 1
             call.run = self._bound_query(call, head, rows)
-            call.reply = self._too_large(call.n_rows, n_line) or self._outside_part(call)
+            limits.check_size(call.n_rows, n_line)
+            self._check_part(call)
         except Exception as error:
             call.reply = failed_call(error)
 
-    @staticmethod
-    def _too_large(n_rows: int, n_line: int) -> Reply | None:
-        if n_rows > limits.MOST_ROWS:
-            return limits.size_reply("rows_a_call", "rows", limits.MOST_ROWS, n_rows)
-        most = limits.MOST_ROW_OCTETS
-        if n_line > most * (n_rows + 1):
-            return limits.size_reply("octets_a_row", f"the line of {n_rows:,} rows",
-                                     most * (n_rows + 1), n_line)  # fmt: skip
-        return None
-
-    def _outside_part(self, call: Call) -> Reply | None:
-        """A refusal if a key is not in the part of the space that is the team's."""
+    def _check_part(self, call: Call) -> None:
+        """Refusal if a key is not in the part of the space that is the team's."""
         part, space = call.team.part, getattr(self.guard, "space", None)
         if part is None or space is None:
-            return None
+            return
         for key in call.key if call.many and call.key is not None else [call.key]:
             with contextlib.suppress(TypeError, ValueError):  # which the guard will say
                 key = space.key_of(space.find(key)[0])
                 if key not in part:
                     reason = f"keys of {call.team.name} are {part.text}, got {quoted(key)}"
-                    return limit_reply(403, "keys", reason, 0)
-        return None
+                    raise limits.exceeded(403, "keys", reason, 0)
 
     def _bound_query(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
         """The query of the guard that the call stands for, without its execution."""
@@ -226,23 +209,24 @@ class Answering:
         answered: list[tuple[Call, Any]] = []
         spent: Counter[str] = Counter()  # by calls of this transaction
         for call in calls:
-            if call.reply is None:
-                call.reply = self._repeated(call, log) or self._over_limit(call, log, second, spent)
-            if call.reply is None:
-                try:
+            if call.reply is not None:
+                continue
+            try:
+                call.reply = self._repeated(call, log)
+                if call.reply is None:
+                    self._check_limits(call, log, second, spent)
                     answers = call.run()
-                except (OSError, sqlite3.Error, Damaged):
-                    raise  # of all that are in the transaction
-                except Exception as error:
-                    call.reply = failed_call(error)
-                    if self._refusals_tell and hasattr(error, "answer"):
-                        # the rows count as answers of today, until the service ends
-                        for name in call.team.counted_as:
-                            self._refused[name, second // SECONDS_A_DAY] += call.n_rows
-                else:
+                    answered.append((call, answers))
                     for name in call.team.counted_as:
                         spent[name] += len(answers) if call.many else 1
-                    answered.append((call, answers))
+            except (OSError, sqlite3.Error, Damaged):
+                raise  # of all that are in the transaction
+            except Exception as error:
+                call.reply = failed_call(error)
+                if self._refusals_tell and hasattr(error, "answer"):
+                    # the rows count as answers of today, until the service ends
+                    for name in call.team.counted_as:
+                        self._refused[name, second // SECONDS_A_DAY] += call.n_rows
         singles = self._single_fields([answer for call, answer in answered if not call.many])
         served: list[Served] = []
         best: list[Best] = []
@@ -276,21 +260,18 @@ class Answering:
         """The logged reply to the same call; an error if another call came under its key."""
         if call.idempotency is None:
             return None
-        found = log.find(call.team.name, call.idempotency)
-        if found is None:
-            return None
-        if found[0] != call.digest:
+        logged = log.find(call.team.name, call.idempotency)
+        if logged is not None and logged[0] != call.digest:
             reason = "this Idempotency-Key came before, with another body"
             return error_reply(422, "ValueError", reason, "refused")
-        return Reply(200, found[1].encode(), "repeated")
+        return None if logged is None else Reply(200, logged[1].encode(), "repeated")
 
-    def _over_limit(self, call: Call, log: Log, second: int, spent: Counter[str]) -> Reply | None:
-        """A refusal if queries have ended, or the call exceeds the answers that are left today."""
+    def _check_limits(self, call: Call, log: Log, second: int, spent: Counter[str]) -> None:
+        """Refusal if queries have ended, or the call exceeds the answers that are left today."""
         team, together, day = call.team, self.together, second // SECONDS_A_DAY
         if team.is_owner:
-            return None
-        if (reply := limits.ended(team, call.arrived)) is not None:
-            return reply
+            return
+        limits.check_until(team, call.arrived)
         for limit, whose, who, n_before in (
             ("answers_a_day", team, f"{team.name} has", partial(log.n_answers, team.name, day)),
             ("answers_a_day_of_all", together, "all teams together have",
@@ -305,8 +286,8 @@ class Answering:
                     f"{who} {counted(left, 'answer')} left of {whose.a_day:,} today (UTC), and "
                     f"{team.name} asks for {call.n_rows:,}"
                 )
-                return limit_reply(429, limit, reason, left, SECONDS_A_DAY - second % SECONDS_A_DAY)
-        return None
+                until_midnight = SECONDS_A_DAY - second % SECONDS_A_DAY
+                raise limits.exceeded(429, limit, reason, left, until_midnight)
 
     def _single_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
         """Fields of the reply to each `query`."""

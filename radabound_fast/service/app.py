@@ -213,9 +213,11 @@ class Service:
             reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
             raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
+        # the rest is read and dropped: a client that sends all of it first gets this reply too
+        too_large = limits.too_large("octets_a_call", "octets of a body", self._max_body)
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         if length > self._max_body:
-            raise self._too_large()
+            raise too_large
         parts: list[bytes] = []
         n_held = 0
         try:
@@ -224,7 +226,7 @@ class Service:
                     self._at_once.hold(team, len(part))
                     n_held += len(part)
                     if n_held > self._max_body:
-                        raise self._too_large()
+                        raise too_large
                     parts.append(part)
             except ClientDisconnect:
                 raise _refusal(400, "ConnectionError", "the client went away") from None
@@ -234,12 +236,6 @@ class Service:
             yield b"".join(parts)
         finally:
             self._at_once.let_go(team, n_held)
-
-    def _too_large(self) -> Refusal:
-        # the rest is read and dropped: a client that sends all of it first gets this reply too
-        return Refusal(limits.size_reply("octets_a_call", "octets of a body", self._max_body))
-
-    # ---- queries ---------------------------------------------------------------------------------
 
     async def _query(self, request: Request, team: Team, *, many: bool) -> Response:
         began = time.perf_counter()
@@ -257,11 +253,20 @@ class Service:
 
     # ---- state -----------------------------------------------------------------------------------
 
+    @staticmethod
+    async def _do(lane: Lane, team: str, work: Callable[[], _T]) -> _T:
+        """Result of `work` when it is the team's turn; Refusal if it fails."""
+        try:
+            result: _T = await lane.do(team, work)
+        except UNAVAILABLE as error:
+            raise Refusal(unavailable(error)) from None
+        except (TypeError, ValueError) as error:
+            raise Refusal(failed_call(error)) from None
+        return result
+
     async def _read(self, team: str, work: Callable[[Log], _T]) -> _T:
         """Result of `work` between two transactions; Refusal if it fails."""
-        read = partial(_or_refusal, partial(self._answering.read, work))
-        result: _T = await self._guard_lane.do(team, read)
-        return result
+        return await self._do(self._guard_lane, team, partial(self._answering.read, work))
 
     async def _state(self, _: Request, team: Team) -> Response:
         read = partial(state.team_state, self._answering.guard, team)
@@ -272,16 +277,15 @@ class Service:
     async def _report(self, _: Request, team: Team) -> Response:
         guard = self._answering.guard
         if guard.of_teams:  # everybody may see it
-            report = await self._guard_lane.do(team.name, partial(_or_refusal, guard.report))
+            report = await self._do(self._guard_lane, team.name, guard.report)
             return await self._report_reply(team, report)
         if self._reports is None:
             reason = f"only a DeclaredSearch has a report, this guard is a {guard.kind}"
             raise _refusal(400, "TypeError", reason)
-        step = partial(_or_refusal, partial(self._reports.step, team))
-        while await self._report_lane.do(team.name, step):
+        while await self._do(self._report_lane, team.name, partial(self._reports.step, team)):
             pass
-        make = partial(_or_refusal, partial(self._reports.reply, team))
-        return Response(await self._report_lane.do(team.name, make), media_type=_JSON)
+        reply = partial(self._reports.reply, team)
+        return Response(await self._do(self._report_lane, team.name, reply), media_type=_JSON)
 
     async def _report_reply(self, team: Team, report: Any) -> Response:
         make = partial(state.report_fields, report)
@@ -290,7 +294,7 @@ class Service:
     async def _end(self, _: Request, team: Team) -> Response:
         if not team.is_owner or not self._answering.guard.of_teams:
             raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
-        report = await self._guard_lane.do(team.name, partial(_or_refusal, self._answering.end))
+        report = await self._do(self._guard_lane, team.name, self._answering.end)
         return await self._report_reply(team, report)
 
     async def _page(self, _: Request, team: Team) -> Response:
@@ -320,11 +324,8 @@ class Service:
         if self._check is None or self._check.done():
             self._check = asyncio.create_task(self._database_answers())
         await asyncio.wait({self._check}, timeout=_CHECK_SECONDS)
-        if self._check.done():
-            answers = self._check.result()
-        else:
-            answers = self._guard_lane.busy_seconds < _PATIENCE_SECONDS
-        if answers:
+        is_busy = not self._check.done() and self._guard_lane.busy_seconds < _PATIENCE_SECONDS
+        if is_busy or self._check.done() and self._check.result():
             return _json({"status": "ok"})
         reason = "the database does not answer"
         return _response(error_reply(503, "RuntimeError", reason, "failed"))
@@ -344,11 +345,10 @@ class Service:
         return _json({"status": "ready"})
 
     async def _database_answers(self) -> bool:
-        try:
+        with contextlib.suppress(Refusal):
             await self._read(SERVICE, self._progress)
-        except Refusal:
-            return False
-        return True
+            return True
+        return False
 
     def _progress(self, log: Log) -> tuple[int, bool]:
         """Number of answers and the halt, after a read of guard and log."""
@@ -369,7 +369,7 @@ class RefusalLog:
     """Lines in the log for requests that were refused: from where, by whom, and why."""
 
     def __init__(self) -> None:
-        self._second, self._n_lines, self._n_left_out = 0, 0, 0
+        self._second, self._n_refused = 0, 0
 
     def add(self, request: Request, status: int, team: Team | None) -> None:
         """Log a request whose status is that of a refusal."""
@@ -377,13 +377,13 @@ class RefusalLog:
             return
         second = int(time.time())
         if second != self._second:
-            if self._n_left_out:
-                logger.warning("%d more were refused, in one second", self._n_left_out)
-            self._second, self._n_lines, self._n_left_out = second, 0, 0
-        if self._n_lines == _LINES_A_SECOND:
-            self._n_left_out += 1
+            if self._n_refused > _LINES_A_SECOND:
+                n_more = self._n_refused - _LINES_A_SECOND
+                logger.warning("%d more were refused, in one second", n_more)
+            self._second, self._n_refused = second, 0
+        self._n_refused += 1
+        if self._n_refused > _LINES_A_SECOND:
             return
-        self._n_lines += 1
         address = "unknown" if request.client is None else request.client.host
         who = "no team" if team is None else team.name
         # as reprs: nothing that comes from outside makes a line of its own
@@ -398,13 +398,3 @@ def _response(reply: Reply) -> Response:
 
 def _json(content: dict[str, Any]) -> Response:
     return Response(json.dumps(content), media_type=_JSON)
-
-
-def _or_refusal(work: Callable[[], _T]) -> _T:
-    """Result of `work`; its errors become a Refusal."""
-    try:
-        return work()
-    except UNAVAILABLE as error:
-        raise Refusal(unavailable(error)) from None
-    except (TypeError, ValueError) as error:
-        raise Refusal(failed_call(error)) from None

@@ -45,6 +45,7 @@ from radabound_fast.service.wire import (
 )
 
 _T = TypeVar("_T")
+_Read = Callable[[dict[str, Any]], _T]  # makes something of the fields of a reply
 
 # nothing listens there, or there is no such host
 _NOBODY = (ConnectionRefusedError, socket.gaierror)
@@ -263,14 +264,8 @@ class RemoteGuard:
         self._get("/state", self._set_state)
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        self.holdout = holdout = RemoteHoldout(
-            int(state["n_samples"]),
-            str(state["metric"]),
-            str(state["takes"]),
-            bool(state["greater_is_better"]),
-            state["classes"],
-            state["pos_label"],
-        )
+        facts = [name for name in RemoteHoldout.__slots__ if name != "labels"]
+        self.holdout = holdout = RemoteHoldout(**{name: state[name] for name in facts})
         self.n_samples = holdout.n_samples
         self.kind, self.guarantee = str(state["guard"]), str(state["guarantee"])
         self.needs: Literal["key", "guess"] | None = state["needs"]
@@ -435,12 +430,7 @@ class RemoteGuard:
     # ---- predictions as octets -------------------------------------------------------------------
 
     def _send_query(
-        self,
-        path: str,
-        y_pred: Any,
-        ndim: int,
-        read: Callable[[dict[str, Any]], _T],
-        **arguments: Any,
+        self, path: str, y_pred: Any, ndim: int, read: _Read[_T], **arguments: Any
     ) -> _T:
         if ndim == 2 and (n_rows := length_hint(y_pred)) > self._max_rows:
             raise ValueError(
@@ -479,12 +469,10 @@ class RemoteGuard:
 
     # ---- HTTP ------------------------------------------------------------------------------------
 
-    def _get(self, path: str, read: Callable[[dict[str, Any]], _T]) -> _T:
+    def _get(self, path: str, read: _Read[_T]) -> _T:
         return self._call("GET", path, None, read)
 
-    def _call(
-        self, method: str, path: str, body: bytes | None, read: Callable[[dict[str, Any]], _T]
-    ) -> _T:
+    def _call(self, method: str, path: str, body: bytes | None, read: _Read[_T]) -> _T:
         """Send a call until there is a reply, and return what `read` makes of it."""
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
@@ -492,11 +480,9 @@ class RemoteGuard:
         began, pause = time.monotonic(), _FIRST_PAUSE
         give_up = began + self._timeout
         while True:
-            left, at_least = give_up - time.monotonic(), 0.0
+            left, at_least = max(give_up - time.monotonic(), 0.001), 0.0
             try:
-                status, reply, retry_after = self._send(
-                    method, path, body, headers, max(left, 0.001)
-                )
+                status, reply, retry_after = self._send(method, path, body, headers, left)
             except (PermissionError, ssl.SSLCertVerificationError):
                 raise
             except (OSError, http.client.HTTPException) as error:
@@ -513,7 +499,7 @@ class RemoteGuard:
                     # to wait until tomorrow does not help a call that has seconds
                     waits, at_least = time.monotonic() + retry_after <= give_up, retry_after
                 if not waits:
-                    return self._result(status, fields, body is None, read)
+                    return self._result(status, fields, body is not None, read)
                 message = None if fields is None else str(fields["error"].get("message"))
                 failure = ConnectionError(message or f"it replied {status}")
             if time.monotonic() + max(pause, at_least) > give_up:
@@ -526,11 +512,7 @@ class RemoteGuard:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _result(
-        self,
-        status: int,
-        fields: dict[str, Any] | None,
-        counts_nothing: bool,
-        read: Callable[[dict[str, Any]], _T],
+        self, status: int, fields: dict[str, Any] | None, is_counted: bool, read: _Read[_T]
     ) -> _T:
         """What `read` makes of the fields of a reply; raises the error that the service names."""
         if status != 200 and fields is not None:
@@ -544,7 +526,7 @@ class RemoteGuard:
             if fields is not None:
                 return read(fields)
         reason = f"{self._url} is no service of a holdout: it replied {status}"
-        if counts_nothing:
+        if not is_counted:
             raise ValueError(reason)
         # or a proxy has replaced its reply
         raise ConnectionError(f"{reason}, and whether the call was counted is not known")

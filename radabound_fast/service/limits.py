@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from radabound_fast._checks import counted
-from radabound_fast.service.replies import Refusal, Reply, error_reply
+from radabound_fast.service.replies import Refusal, error_reply
 from radabound_fast.service.tokens import Team
 
 # in one call, so that one takes seconds at most; the reply is stored
@@ -24,31 +24,38 @@ CALLS_AT_ONCE = 64
 BODIES = 8
 
 
-def limit_reply(
+def exceeded(
     status: int, limit: str, message: str, left: int, retry_after: int | None = None
-) -> Reply:
-    """The reply to a call that exceeds a limit, of which so much is left.
+) -> Refusal:
+    """The refusal of a call that exceeds a limit, of which so much is left.
 
     The status is 429 where the same call is taken later, after `retry_after` seconds if that is
     known, 413 where a smaller one is, and 403 where none is.
     """
     kind = {403: "PermissionError", 413: "ValueError"}.get(status, "RuntimeError")
     reply = error_reply(status, kind, message, "refused", limit=limit, left=left)
-    return reply._replace(retry_after=retry_after)
+    return Refusal(reply._replace(retry_after=retry_after))
 
 
-def size_reply(limit: str, what: str, most: int, asked: int | None = None) -> Reply:
-    """The reply to a call that is too large."""
-    got = "" if asked is None else f", got {asked:,}"
-    return limit_reply(413, limit, f"{what} must be at most {most:,} a call{got}", most)
+def too_large(limit: str, what: str, most: int, got: str = "") -> Refusal:
+    """The refusal of a call that is too large."""
+    return exceeded(413, limit, f"{what} must be at most {most:,} a call{got}", most)
 
 
-def ended(team: Team, now: datetime) -> Reply | None:
-    """A refusal if queries of a team have ended."""
-    if team.until is None or now < team.until:
-        return None
-    reason = f"queries of {team.name} ended on {team.until:%Y-%m-%d at %H:%M %Z}"
-    return limit_reply(403, "until", reason, 0)
+def check_size(n_rows: int, n_line: int) -> None:
+    """Refusal of a call with too many rows, or too long a line for them."""
+    if n_rows > MOST_ROWS:
+        raise too_large("rows_a_call", "rows", MOST_ROWS, f", got {n_rows:,}")
+    most = MOST_ROW_OCTETS * (n_rows + 1)
+    if n_line > most:
+        raise too_large("octets_a_row", f"the line of {n_rows:,} rows", most, f", got {n_line:,}")
+
+
+def check_until(team: Team, now: datetime) -> None:
+    """Refusal if queries of a team have ended."""
+    if team.until is not None and now >= team.until:
+        reason = f"queries of {team.name} ended on {team.until:%Y-%m-%d at %H:%M %Z}"
+        raise exceeded(403, "until", reason, 0)
 
 
 class AtOnce:
@@ -68,7 +75,7 @@ class AtOnce:
         """Count a call of a team for the length of a block; Refusal if there are too many."""
         if self._calls[team.name] >= CALLS_AT_ONCE:
             reason = f"{counted(CALLS_AT_ONCE, 'call')} of {team.name} wait, and no more may"
-            raise Refusal(limit_reply(429, "calls_at_once", reason, 0, 1))
+            raise exceeded(429, "calls_at_once", reason, 0, 1)
         self._calls[team.name] += 1
         try:
             yield
@@ -83,7 +90,7 @@ class AtOnce:
                 f"nothing was counted: too many bodies at once, {team.name} may hold "
                 f"{counted(max(left, 0), 'octet')} more now"
             )
-            raise Refusal(limit_reply(429, "octets_at_once", reason, max(left, 0), 1))
+            raise exceeded(429, "octets_at_once", reason, max(left, 0), 1)
         self._octets[team.name] += n
         self._free -= n
 

@@ -107,9 +107,6 @@ def page(content: dict[str, Any]) -> str:
     return _TEMPLATE.render(content, pictures=pictures)
 
 
-# ---- on top --------------------------------------------------------------------------------------
-
-
 def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
     fields = json.loads(best.answer)
     value, low, high = (_float(fields[name]) for name in ("value", "low", "high"))
@@ -145,9 +142,6 @@ def _in_production(guard: Any) -> Headline | None:
     return Headline("In production", what, "Candidates are compared with it.", passes)
 
 
-# ---- what is left --------------------------------------------------------------------------------
-
-
 def _facts(guard: Any, team: Team, askers: dict[str, Asker]) -> list[Fact]:
     facts = [Fact("Left", *guard.outlook()), Fact("Answers given", f"{guard.n_answered:,}")]
     numbers = guard.owner_facts() if team.is_owner and not guard.halted else {}
@@ -171,9 +165,6 @@ def _parameters(parameters: dict[str, Any]) -> str:
         if value not in (None, []) and name not in ("n_samples", "space")
     }
     return ", ".join(f"{name} = {value}" for name, value in shown.items())
-
-
-# ---- the last answers ----------------------------------------------------------------------------
 
 
 def _last(log: Log, team: str | None, read: Callable[[Served], list[_T]]) -> list[_T]:
@@ -207,9 +198,6 @@ def _points(call: Served) -> list[Point]:
 
 def _float(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-# ---- the text ------------------------------------------------------------------------------------
 
 
 def _score(value: float | None, side: int = 0) -> str:

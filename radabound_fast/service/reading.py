@@ -42,21 +42,16 @@ class Reader:
 
         TypeError or ValueError if they are not predictions for this holdout.
         """
-        rows = self._rows(form, octets, ndim)
-        return rows if self._measured else PackedLosses(rows, self._m)
-
-    def _rows(self, form: str, octets: memoryview, ndim: int) -> NDArray[Any]:
         if form == "bits":
-            return self._from_bits(octets, ndim)
-        if form == "codes":
-            codes = self._as_codes(octets, ndim)
-            if self._measured:
-                return self._labels_of(codes)
-            return pack_rows(codes, self._labels.code_row)
-        values = _npy(octets)
-        if self._measured:
-            return values
-        return pack_rows(*self._labels.match(values, ndim))
+            rows = self._from_bits(octets, ndim)
+        elif form == "npy":
+            values = _npy(octets)
+            rows = values if self._measured else pack_rows(*self._labels.match(values, ndim))
+        elif self._measured:
+            rows = self._labels_of(self._as_codes(octets, ndim))
+        else:
+            rows = pack_rows(self._as_codes(octets, ndim), self._labels.code_row)
+        return rows if self._measured else PackedLosses(rows, self._m)
 
     def _from_bits(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         if self._bits is None:

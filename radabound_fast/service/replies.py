@@ -27,7 +27,7 @@ class Reply(NamedTuple):
 
 
 class Refusal(Exception):
-    """An error that ends a request, with its reply."""
+    """An error that ends a request or a call, with its reply."""
 
     def __init__(self, reply: Reply, **headers: str) -> None:
         super().__init__(reply.status)
@@ -44,6 +44,8 @@ def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any)
 
 def failed_call(error: Exception) -> Reply:
     """The reply to a call whose work has raised, and has counted nothing."""
+    if isinstance(error, Refusal):
+        return error.reply
     if isinstance(error, HoldoutExhausted):
         # without the guard's own words, which tell how complex the query was
         n = error.n_answered

@@ -96,7 +96,7 @@ class Tokens:
             except ValueError as error:
                 raise ValueError(f"{name}: line {number}: {error}") from None
         self.together = together[-1]
-        self._digests = [(digest, _until(team, self.together)) for digest, team in digests]
+        self._digests = [(digest, _ending(team, self.together)) for digest, team in digests]
         self.teams = [team for _, team in self._digests]
         # of each team that ever had one; and names of all who may, or might, ask about every key
         self._parts: dict[str, Part] = {} if before is None else before._parts
@@ -224,7 +224,7 @@ def _team(name: str, limits: list[str]) -> Team:
     return team
 
 
-def _until(team: Team, together: Team) -> Team:
+def _ending(team: Team, together: Team) -> Team:
     """A team whose queries end when those of all do, if not before; the owner's do not."""
     ends = [one.until for one in (team, together) if one.until is not None]
     return team._replace(until=min(ends)) if ends and not team.is_owner else team

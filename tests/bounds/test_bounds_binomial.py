@@ -93,24 +93,6 @@ def test_the_failure_is_log_concave_in_the_count_where_that_is_said(m):
     assert not binomial._is_log_concave(m, least * (1.0 - 1e-12))
 
 
-# A.6: the same delta, before (Hoeffding) and after
-@pytest.mark.parametrize(
-    ("m", "epsilon", "hoeffding", "exact"),
-    [
-        (1000, 0.06, 26, 239),
-        (4000, 0.03, 26, 254),
-        (4000, 0.035, 360, 3_905),
-        (4000, 0.04, 7_244, 88_086),
-        (4000, 0.05, 9_703_303, 143_843_978),
-        (20_000, 0.015, 162, 1_755),
-        (100_000, 0.007, 360, 4_129),
-    ],
-)
-def test_exact_binomials_afford_ten_times_the_queries(m, epsilon, hoeffding, exact):
-    assert bounds.union_queries(m, epsilon, 0.04) == hoeffding
-    assert bounds.binomial_queries(m, epsilon, 0.04) == exact
-
-
 @pytest.mark.parametrize("m", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_as_many_queries_as_are_afforded_share_delta_and_not_one_more(m, epsilon):

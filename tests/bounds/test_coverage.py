@@ -142,6 +142,15 @@ def test_a_fixed_sequence_misses_where_the_answers_choose_what_comes_last():
 # ---- the simulation itself -------------------------------------------------------------------
 
 
+def assert_suprema(path, k, losses, sigma, above, below):
+    sums = losses @ sigma.astype(int)
+    assert_array_equal(path.maxima[k], sums.max(0))
+    assert_array_equal(path.minima[k], sums.min(0))
+    assert path.above[k] == pytest.approx(above.max(), abs=1e-12)
+    assert path.below[k] == pytest.approx(below.max(), abs=1e-12)
+    assert path.largest[k] == losses.sum(1).max()
+
+
 def test_the_suprema_over_thresholds_are_those_of_all_thresholds():
     m, n = 60, 5
     path = classes.thresholds(m)(np.random.default_rng(4), n)
@@ -151,12 +160,7 @@ def test_the_suprema_over_thresholds_are_those_of_all_thresholds():
         at = np.concatenate([[0.0], x[x <= reached], [reached]])
         losses = x <= at[:, np.newaxis]
         just_below = x < at[:, np.newaxis]
-        sums = losses @ sigma.astype(int)
-        assert_array_equal(path.maxima[k], sums.max(0))
-        assert_array_equal(path.minima[k], sums.min(0))
-        assert path.above[k] == pytest.approx((losses.mean(1) - at).max(), abs=1e-12)
-        assert path.below[k] == pytest.approx((at - just_below.mean(1)).max(), abs=1e-12)
-        assert path.largest[k] == losses.sum(1).max()
+        assert_suprema(path, k, losses, sigma, losses.mean(1) - at, at - just_below.mean(1))
 
 
 def test_the_suprema_over_half_planes_are_those_of_all_directions():
@@ -173,12 +177,7 @@ def test_the_suprema_over_half_planes_are_those_of_all_directions():
         theta = np.pi * directions[changes[:-1] <= reached][:, np.newaxis]
         predicted = np.cos(theta) * points[0] + np.sin(theta) * points[1] > 0
         losses = predicted ^ labels.astype(bool)
-        sums = losses @ sigma.astype(int)
-        assert_array_equal(path.maxima[k], sums.max(0))
-        assert_array_equal(path.minima[k], sums.min(0))
-        assert path.above[k] == pytest.approx(losses.mean(1).max() - 0.5, abs=1e-12)
-        assert path.below[k] == pytest.approx(0.5 - losses.mean(1).min(), abs=1e-12)
-        assert path.largest[k] == losses.sum(1).max()
+        assert_suprema(path, k, losses, sigma, losses.mean(1) - 0.5, 0.5 - losses.mean(1))
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ import csv
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from inspect import signature
 from math import comb, floor
 from pathlib import Path
 
@@ -249,76 +250,48 @@ COUNTS = [
     (2000, 4000, 5.0), (3999, 4000, 20.0), (2, 30, 690.0), (700, 1000, 200.0), (500, 1000, 3.0),
 ]  # fmt: skip
 SIZES = [(1, 1), (500, 32), (4000, 1), (4000, 32), (4000, 256), (10**9, 32), (10**12, 2**20)]
+EXCESSES = [1e-9, 1e-4, 0.03, 0.4, 1.0]
 LOG_DELTAS = [-1e-3, -0.7, -2.4, -50.0, -1e7]
+# the arguments of each, in order
 ARGUMENTS = {
-    kl_plus: [{"mean": p, "budget": b} for p, b in COINS],
-    kl_minus: [{"mean": p, "budget": b} for p, b in COINS],
+    kl_plus: COINS,
+    kl_minus: COINS,
     kl_tolerance: [
-        {"answer": v, "budget": b, "epsilon": e}
-        for v, b, e in [
-            (0.02, 0.004, 0.03), (0.0, 0.002, 0.01), (0.5, 0.001, 0.05), (0.99, 0.002, 0.03),
-            (-0.001, 0.001, 0.03), (1.004, 0.0005, 0.02), (0.4, 1e-6, 0.001),
-        ]
+        (0.02, 0.004, 0.03), (0.0, 0.002, 0.01), (0.5, 0.001, 0.05), (0.99, 0.002, 0.03),
+        (-0.001, 0.001, 0.03), (1.004, 0.0005, 0.02), (0.4, 1e-6, 0.001),
     ],
-    kl_free: [
-        {"epsilon": e, "budget": b}
-        for e, b in [(0.02, 0.004), (0.05, 0.004), (0.001, 1e-5), (0.3, 0.25), (0.9, 1.5)]
-    ],
+    kl_free: [(0.02, 0.004), (0.05, 0.004), (0.001, 1e-5), (0.3, 0.25), (0.9, 1.5)],
     binomial_log_tail: [
-        {"count": c, "n_samples": m, "mean": p}
-        for c, m, p in [
-            (0, 1, 0.5), (3, 10, 0.9), (1800, 4000, 0.5), (80, 4000, 0.045), (990, 1000, 0.9999),
-            (1, 10**6, 5e-5), (10**6, 10**8, 0.0101), (5 * 10**7, 10**8, 0.5003),
-        ]
+        (0, 1, 0.5), (3, 10, 0.9), (1800, 4000, 0.5), (80, 4000, 0.045), (990, 1000, 0.9999),
+        (1, 10**6, 5e-5), (10**6, 10**8, 0.0101), (5 * 10**7, 10**8, 0.5003),
     ],
-    binomial_log_failure: [
-        {"n_samples": m, "epsilon": e}
-        for m, e in [(5, 0.3), (30, 0.4), (100, 0.01), (400, 0.1), (1000, 0.9)]
-    ],
-    binomial_low: [{"counts": c, "n_samples": m, "nats": t} for c, m, t in COUNTS if c],
-    binomial_high: [{"counts": c, "n_samples": m, "nats": t} for c, m, t in COUNTS],
-    dyadic_code: [{"queries": k} for k in (1, 2, 3, 4, 1000, 2**40 - 1, 2**40)],
-    rademacher_log_tail: [
-        {"excess": e, "n_samples": m, "n_vectors": n}
-        for m, n in SIZES[2:]
-        for e in (1e-9, 1e-4, 0.03, 0.4, 1.0)
-    ],
-    bernstein_excess: [
-        {"log_delta": t, "n_samples": m, "n_vectors": n} for m, n in SIZES[2:] for t in LOG_DELTAS
-    ],
-    mclt_excess: [
-        {"log_delta": t, "n_samples": m, "n_vectors": n}
-        for m, n in SIZES
-        for t in LOG_DELTAS[1:]
-    ],
-    mcdiarmid_excess: [
-        {"log_delta": t, "n_samples": m, "n_vectors": n, "estimator": estimator}
-        for m, n in SIZES
-        for t in LOG_DELTAS
-        for estimator in C
-    ],
-    symmetrised_log_tail: [
-        {"excess": e, "n_samples": m, "n_vectors": n, "estimator": estimator}
-        for m, n in SIZES
-        for e in (1e-9, 1e-4, 0.03, 0.4, 1.0)
-        for estimator in C
-    ],
+    binomial_log_failure: [(5, 0.3), (30, 0.4), (100, 0.01), (400, 0.1), (1000, 0.9)],
+    binomial_low: [case for case in COUNTS if case[0]],
+    binomial_high: COUNTS,
+    dyadic_code: [(k,) for k in (1, 2, 3, 4, 1000, 2**40 - 1, 2**40)],
+    rademacher_log_tail: [(e, *size) for size in SIZES[2:] for e in EXCESSES],
+    bernstein_excess: [(t, *size) for size in SIZES[2:] for t in LOG_DELTAS],
+    mclt_excess: [(t, *size) for size in SIZES for t in LOG_DELTAS[1:]],
+    mcdiarmid_excess: [(t, *size, one) for size in SIZES for t in LOG_DELTAS for one in C],
+    symmetrised_log_tail: [(e, *size, one) for size in SIZES for e in EXCESSES for one in C],
     symmetrised_excess: [
-        {"log_delta": t, "n_samples": m, "n_vectors": n, "estimator": estimator}
-        for m, n, t in [
-            (4000, 32, -2.4), (4000, 256, -0.001), (500, 1, -3.0), (10**9, 1, -1e7),
-            (10**12, 2**20, -1e-3), (10**12, 1, -30.0),
+        (t, m, n, estimator)
+        for t, m, n in [
+            (-2.4, 4000, 32), (-0.001, 4000, 256), (-3.0, 500, 1), (-1e7, 10**9, 1),
+            (-1e-3, 10**12, 2**20), (-30.0, 10**12, 1),
         ]
         for estimator in C
     ],
     weighted_half_width: [
-        {"complexity": c, "largest_weight": 1 / m, "squares": 1 / m, "n_vectors": n, "delta": d}
-        for c, m, n in [(0.0, 4000, 256), (0.005, 4000, 256), (0.01, 4000, 32), (0.025, 500, 256),
-                        (0.0005, 10**6, 256), (0.3, 1, 1), (1e-6, 10**12, 2**20)]
+        (c, 1 / m, 1 / m, n, d)
+        for c, m, n in [
+            (0.0, 4000, 256), (0.005, 4000, 256), (0.01, 4000, 32), (0.025, 500, 256),
+            (0.0005, 10**6, 256), (0.3, 1, 1), (1e-6, 10**12, 2**20),
+        ]
         for d in (0.1, 1e-9)
     ],
     low_error_half_width: [
-        {"complexity": c, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d}
+        (c, w, m, n, d)
         for c, w, m, n in [
             (0.0, 0.02, 4000, 256), (0.005, 0.02, 4000, 256), (0.01, 0.5, 4000, 256),
             (0.01, 0.05, 4000, 32), (0.025, 0.1, 500, 256), (0.0005, 0.01, 10**6, 256),
@@ -327,46 +300,31 @@ ARGUMENTS = {
         for d in (0.1, 1e-9)
     ],
     low_error_budget: [
-        {"epsilon": e, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d}
-        for e, w, m, n, d in [
-            (0.05, 0.2, 4000, 32, 0.06), (0.05, 0.02, 4000, 256, 0.06), (0.3, 0.0, 500, 1, 0.06),
-            (0.05, 0.5, 4000, 256, 0.001), (0.001, 0.01, 10**7, 256, 0.06),
-        ]
+        (0.05, 0.2, 4000, 32, 0.06), (0.05, 0.02, 4000, 256, 0.06), (0.3, 0.0, 500, 1, 0.06),
+        (0.05, 0.5, 4000, 256, 0.001), (0.001, 0.01, 10**7, 256, 0.06),
     ],
     union_half_width: [
-        {"query": k, "n_samples": m, "delta": d, "max_queries": most}
-        for k, m, d, most in [
-            (1, 4000, 0.1, None), (134, 4000, 0.1, None), (10**9, 10**12, 1e-6, None),
-            (1, 4000, 0.1, 1), (7, 4000, 0.04, 18110), (10**12, 10**6, 0.1, 10**18),
-        ]
+        (1, 4000, 0.1, None), (134, 4000, 0.1, None), (10**9, 10**12, 1e-6, None),
+        (1, 4000, 0.1, 1), (7, 4000, 0.04, 18110), (10**12, 10**6, 0.1, 10**18),
     ],
     guess_and_check_width: [
-        {"query": t, "shifts": shifts, "n_samples": m, "delta": d}
-        for t, shifts, m, d in [
-            (1, [], 4000, 0.1), (100, [], 4000, 0.1), (1000, [], 4000, 0.1),
-            (1000, [1, -1, 1, 1, -1], 4000, 0.1), (1000, [2, -7, 31], 4000, 0.01),
-            (40, [1] * 39, 4000, 0.1), (10**12, [1, -2, 3], 10**6, 0.05),
-            (10**5, [1, 2] * 400, 10**6, 0.05),
-        ]
+        (1, [], 4000, 0.1), (100, [], 4000, 0.1), (1000, [], 4000, 0.1),
+        (1000, [1, -1, 1, 1, -1], 4000, 0.1), (1000, [2, -7, 31], 4000, 0.01),
+        (40, [1] * 39, 4000, 0.1), (10**12, [1, -2, 3], 10**6, 0.05),
+        (10**5, [1, 2] * 400, 10**6, 0.05),
     ],
     ladder_half_width: [
-        {"n_queries": k, "n_samples": m, "eta": eta, "delta": d}
-        for k, m, eta, d in [
-            (1, 4000, 0.05, 0.1), (10, 4000, 0.05, 0.1), (1000, 4000, 0.05, 0.1),
-            (1000, 4000, 0.01, 0.1), (10**12, 10**6, 0.1, 1e-3), (5500, 4000, 0.7, 0.1),
-        ]
+        (1, 4000, 0.05, 0.1), (10, 4000, 0.05, 0.1), (1000, 4000, 0.05, 0.1),
+        (1000, 4000, 0.01, 0.1), (10**12, 10**6, 0.1, 1e-3), (5500, 4000, 0.7, 0.1),
     ],
     ladder_transcript_half_width: [
-        {"query": t, "n_updates": u, "n_samples": m, "eta": eta, "delta": d}
-        for t, u, m, eta, d in [
-            (1, 0, 4000, 0.05, 0.1), (2, 1, 4000, 0.05, 0.1), (1000, 1, 4000, 0.05, 0.1),
-            (1000, 12, 4000, 0.05, 0.1), (20, 19, 4000, 0.02, 0.1), (10**12, 4, 10**6, 0.1, 1e-3),
-        ]
+        (1, 0, 4000, 0.05, 0.1), (2, 1, 4000, 0.05, 0.1), (1000, 1, 4000, 0.05, 0.1),
+        (1000, 12, 4000, 0.05, 0.1), (20, 19, 4000, 0.02, 0.1), (10**12, 4, 10**6, 0.1, 1e-3),
     ],
     thresholdout_sample_size: [
-        {"n_queries": k, "budget": b, "epsilon": e, "delta": d, "as_printed": printed}
-        for k, b, e, d in [(10, 1, 0.05, 0.1), (10**4, 10**4, 0.05, 0.1), (100, 7, 0.3, 1e-6)]
-        for printed in (False, True)
+        (*case, as_printed)
+        for case in [(10, 1, 0.05, 0.1), (10**4, 10**4, 0.05, 0.1), (100, 7, 0.3, 1e-6)]
+        for as_printed in (False, True)
     ],
 }  # fmt: skip
 
@@ -377,7 +335,8 @@ def main() -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["function", "arguments", "value"])
         for function, cases in ARGUMENTS.items():
-            for arguments in cases:
+            for case in cases:
+                arguments = dict(zip(signature(function).parameters, case, strict=True))
                 value = nstr(+function(**arguments), 20)
                 writer.writerow([function.__name__, json.dumps(arguments), value])
 

@@ -18,7 +18,6 @@ if missing:
 from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound  # noqa: E402
 from radabound_fast.experiments import (  # noqa: E402
     attack,
-    greedy,
     runner,
     sample_sizes,
     searches,
@@ -26,8 +25,8 @@ from radabound_fast.experiments import (  # noqa: E402
 )
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
 
-SIGNAL = greedy.Model(variance=2, bias=0.5)
-NOISE = greedy.Model(variance=1, bias=0.0)
+SIGNAL = section5.Model(variance=2, bias=0.5)
+NOISE = section5.Model(variance=1, bias=0.0)
 
 
 def unpacked(packed, n_samples):
@@ -41,12 +40,12 @@ def unpacked(packed, n_samples):
 def small(monkeypatch):
     """The greedy search at a size that a plain loop can follow."""
     for name, size in (("SAMPLES", 300), ("FEATURES", 12), ("SIGNAL", 4), ("QUERIES", 25)):
-        monkeypatch.setattr(greedy, f"N_{name}", size)
+        monkeypatch.setattr(section5, f"N_{name}", size)
 
 
 def naive_search(model, rng):
     """Losses on the holdout and on the fresh set, and every w, each computed from scratch."""
-    training, holdout, fresh = (greedy.draw(model, rng) for _ in range(3))
+    training, holdout, fresh = (section5.draw(model, rng) for _ in range(3))
 
     def losses(w, sample):
         says = np.where(w @ sample.features >= 0, 1, -1)
@@ -70,17 +69,17 @@ def naive_search(model, rng):
 
 @pytest.mark.parametrize("model", [NOISE, SIGNAL])
 def test_the_greedy_search_asks_what_a_plain_loop_asks(small, model):
-    found = greedy.search(model, np.random.default_rng(3))
+    found = section5.greedy_search(model, np.random.default_rng(3))
     losses, fresh, weights = naive_search(model, np.random.default_rng(3))
     assert_array_equal(unpacked(found.losses, 300), losses)
     assert_array_equal(found.errors, losses.mean(axis=1))
     assert_array_equal(found.fresh, fresh.mean(axis=1))
     lean, size = weights[:, :4].sum(axis=1), (weights**2).sum(axis=1)
-    np.testing.assert_allclose(found.truths, greedy.true_errors(model, lean, size), rtol=1e-14)
+    np.testing.assert_allclose(found.truths, section5.true_errors(model, lean, size), rtol=1e-14)
 
 
 def test_the_best_accuracies_are_those_of_the_lowest_error_so_far(small):
-    found = greedy.search(SIGNAL, np.random.default_rng(5))
+    found = section5.greedy_search(SIGNAL, np.random.default_rng(5))
     holdout, fresh = found.best_accuracies()
     for query in range(25):
         best = int(np.argmin(found.errors[: query + 1]))
@@ -88,30 +87,30 @@ def test_the_best_accuracies_are_those_of_the_lowest_error_so_far(small):
 
 
 def test_of_equal_accuracies_the_first_is_the_best():
-    errors = np.full(greedy.N_QUERIES, 0.5)
+    errors = np.full(section5.N_QUERIES, 0.5)
     errors[[3, 5]] = 0.25
-    fresh = np.arange(greedy.N_QUERIES) / greedy.N_QUERIES
-    found = greedy.Search(np.empty((0, 0), np.uint64), errors, errors, fresh)
-    best = np.where(np.arange(greedy.N_QUERIES) < 3, 0, 3)
+    fresh = np.arange(section5.N_QUERIES) / section5.N_QUERIES
+    found = section5.Search(np.empty((0, 0), np.uint64), errors, errors, fresh)
+    best = np.where(np.arange(section5.N_QUERIES) < 3, 0, 3)
     assert_array_equal(found.best_accuracies()[1], 1 - fresh[best])
 
 
 def test_without_signal_every_classifier_errs_half_the_time():
-    assert_array_equal(greedy.true_errors(NOISE, np.array([0, 1]), np.array([0, 4])), [0.5, 0.5])
+    assert_array_equal(section5.true_errors(NOISE, np.array([0, 1]), np.array([0, 4])), [0.5, 0.5])
 
 
 @pytest.mark.thorough
 def test_true_errors_are_those_on_many_samples():
     # seed 0, 30 samples of 4,000: an error beyond 5 s.d. has a chance below 6e-7
     rng = np.random.default_rng(0)
-    w = np.zeros(greedy.N_FEATURES, dtype=np.float32)
+    w = np.zeros(section5.N_FEATURES, dtype=np.float32)
     w[[0, 1, 2, 100, 300]] = 1, 1, -1, 1, -1
     wrong = 0
     for _ in range(30):
-        sample = greedy.draw(SIGNAL, rng)
+        sample = section5.draw(SIGNAL, rng)
         wrong += np.count_nonzero((w @ sample.features >= 0) != sample.positive)
-    n = 30 * greedy.N_SAMPLES
-    truth = greedy.true_errors(SIGNAL, np.array([1]), np.array([5]))[0]
+    n = 30 * section5.N_SAMPLES
+    truth = section5.true_errors(SIGNAL, np.array([1]), np.array([5]))[0]
     assert abs(wrong / n - truth) < 5 * math.sqrt(truth * (1 - truth) / n)
 
 
@@ -131,7 +130,7 @@ def test_a_replay_counts_the_answers_of_a_guard_asked_one_by_one():
     row = next(row for row in rows if (row["bound"], row["epsilon"]) == ("mclt", 0.0375))
     guard = RadaBound(4000, epsilon=0.0375, delta=0.2, n_vectors=32, bound="mclt", seed=seed)
     off = False
-    for query in range(greedy.N_QUERIES):
+    for query in range(section5.N_QUERIES):
         try:
             answer = guard.query(search.losses[query])
         except HoldoutExhausted:
@@ -142,7 +141,7 @@ def test_a_replay_counts_the_answers_of_a_guard_asked_one_by_one():
 
 
 def test_sizes_are_those_of_section_v():
-    assert (greedy.N_SAMPLES, greedy.N_FEATURES, greedy.N_SIGNAL) == (4000, 500, 50)
+    assert (section5.N_SAMPLES, section5.N_FEATURES, section5.N_SIGNAL) == (4000, 500, 50)
     assert (attack.N_SAMPLES, attack.N_VECTORS, section5.N_VECTORS) == (4000, 32, 32)
     assert attack.EPSILONS == (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
 
@@ -180,13 +179,11 @@ def test_the_vote_is_that_of_the_weighted_classifiers():
     classifiers = attack.Classifiers(np.random.default_rng(1))
     losses = unpacked(classifiers.losses[:20], attack.N_SAMPLES)
     weights = 0.5 - losses.mean(axis=1)
-    vote, mean = classifiers.vote(weights)
+    voted = unpacked(classifiers.vote(weights), attack.N_SAMPLES)
     for_right = weights @ np.where(losses == 1, -1.0, 1.0)
     clear = np.abs(for_right) > 1e-4
-    voted = unpacked(vote, attack.N_SAMPLES)
     assert clear.sum() > 3900
     assert_array_equal(voted[clear], (for_right < 0)[clear])
-    assert mean == voted.mean()
 
 
 @pytest.fixture
@@ -262,7 +259,8 @@ def voters(monkeypatch):
 
 def test_a_run_is_as_wide_as_its_widest_answer(voters):
     for widths, widest in (([0.1] * 7 + [0.3, 0.2], 0.3), ([0.1] * 8 + [0.4], 0.4)):
-        run = attack._with_guesses(voters, partial(Mechanism, widths), np.full(9, 0.5), 8)
+        mechanism = partial(Mechanism, widths)
+        run = attack._in_a_block(voters, mechanism, attack._by_values, 8, guesses=np.full(9, 0.5))
         assert (run.half_width, len(run.answers)) == (widest, 9)
     rows = [
         {"mechanism": "x", "epsilon": 0.1, "k": 8, "half_width": width, "off": off}
@@ -274,15 +272,17 @@ def test_a_run_is_as_wide_as_its_widest_answer(voters):
 
 
 def test_a_vote_gives_no_weight_to_answers_that_say_nothing_of_their_classifier(voters):
-    guesses = np.append(voters.means, 0.5)
+    means = unpacked(voters.losses[:8], attack.N_SAMPLES).mean(axis=1)
+    guesses = np.append(means, 0.5)
     guesses[::2] += 0.2  # which the holdout shows to be wrong
-    noiseless = {"threshold": 0.05, "noise": 1e-9, "budget": 99, "seed": 1}
-    attack._with_guesses(voters, partial(Thresholdout, 4000, **noiseless), guesses, 8)
-    expected = 0.5 - voters.means
+    noiseless = partial(Thresholdout, 4000, threshold=0.05, noise=1e-9, budget=99, seed=1)
+    attack._in_a_block(voters, noiseless, attack._by_failures, 8, guesses=guesses)
+    expected = 0.5 - means
     expected[1::2] = 0.0
     assert voters.weights.pop() == pytest.approx(expected, abs=1e-6)
-    attack._with_ladder(voters, 8)
-    updated = Ladder(4000, 0.01, delta=0.1).query_many(voters.losses).updated
+    ladder = partial(Ladder, 4000, 0.01, delta=0.1)
+    attack._in_a_block(voters, ladder, attack._by_updates, 8)
+    updated = ladder().query_many(voters.losses).updated
     assert_array_equal(voters.weights.pop(), updated)
     assert 0 < updated.sum() < 8
 

@@ -28,7 +28,6 @@ class Lightgbm:
     """Both tools in the same few words."""
 
     name = "lightgbm"
-    rank = {"objective": "lambdarank"}
 
     def __init__(self, n_classes, **parameters):
         objective = {"objective": "multiclass", "num_class": n_classes}
@@ -82,7 +81,6 @@ class Lightgbm:
 
 class Xgboost:
     name = "xgboost"
-    rank = {"objective": "rank:pairwise"}
 
     def __init__(self, n_classes, **parameters):
         objective = {"objective": "multi:softprob", "num_class": n_classes}
@@ -154,6 +152,17 @@ def guard_of(y, epsilon=0.5):
     return RadaBound(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0)
 
 
+def watched(boosting, data="two classes", guard=None, **options):
+    """The hook and the booster of a training that the guard watches."""
+    X, X_holdout, y, y_holdout = split(data)
+    hook = boosting.hook(guard or guard_of(y_holdout), X_holdout, **options)
+    return hook, boosting.fit(X, y, [hook])
+
+
+def codes_of(scores):
+    return scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
+
+
 def told(hook):
     return [(n_rounds, answer.value) for n_rounds, answer in hook.answers]
 
@@ -179,36 +188,31 @@ def test_every_fourth_round_of_the_ensemble_is_asked_and_the_best_is_kept(tool, 
     booster = boosting.fit(X, y, [hook], onto=before)
     whole, errors = boosting.fit(X, y, onto=before), {}
     for n_rounds in range(4, n_before + N_ROUNDS + 1, 4):
-        scores = boosting.scores(whole, X_holdout, n_rounds)
-        codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
         if n_rounds > n_before:
+            codes = codes_of(boosting.scores(whole, X_holdout, n_rounds))
             errors[n_rounds] = np.mean(codes != y_holdout)
     assert told(hook) == list(errors.items())
     best = min(errors, key=errors.get)
     assert boosting.best(booster) == best
     # what is returned is the model that was judged, without a word on rounds
     scores = booster.predict(X_holdout) if tool is Lightgbm else booster.inplace_predict(X_holdout)
-    codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
     np.testing.assert_array_equal(scores, boosting.scores(whole, X_holdout, best))
-    assert np.mean(codes != y_holdout) == errors[best]
+    assert np.mean(codes_of(scores) != y_holdout) == errors[best]
 
 
 def test_the_first_of_equals_is_best(tool):
-    X, X_holdout, y, y_holdout = split("two classes")
     boosting = tool(2, learning_rate=1e-9)  # no round changes a class
-    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
-    booster = boosting.fit(X, y, [hook])
+    hook, booster = watched(boosting, every=3)
     assert len(hook.answers) == 4 and len(set(dict(told(hook)).values())) == 1
     assert boosting.best(booster) == 3
 
 
 @pytest.mark.thorough
 def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
-    X, X_holdout, y, y_holdout = split("ten classes")
+    *_, y_holdout = split("ten classes")
     for epsilon in np.arange(0.105, 0.08, -0.002):  # the first that is too small for all rounds
         guard = guard_of(y_holdout, epsilon=epsilon)
-        hook = tool(10).hook(guard, X_holdout, every=1)
-        booster = tool(10).fit(X, y, [hook])
+        hook, booster = watched(tool(10), "ten classes", guard, every=1)
         if guard.halted:
             break
     assert 0 < guard.n_answered < N_ROUNDS
@@ -220,26 +224,16 @@ def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
 
 
 def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
-    X, X_holdout, y, y_holdout = split("two classes")
-    guard = guard_of(y_holdout)
-    booster = tool(2).fit(X, y, [tool(2).hook(guard, X_holdout, every=N_ROUNDS + 1)])
-    assert guard.n_answered == 0
-    assert tool(2).n_rounds(booster) == N_ROUNDS
+    hook, booster = watched(tool(2), every=N_ROUNDS + 1)
+    assert hook.answers == [] and tool(2).n_rounds(booster) == N_ROUNDS
 
 
 def test_rounds_of_a_declared_search_are_asked_by_key(tool):
-    X, X_holdout, y, y_holdout = split("two classes")
+    *_, y_holdout = split("two classes")
     search = DeclaredSearch(y_holdout, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
-    hook = tool(2).hook(
-        search,
-        X_holdout,
-        every=4,
-        key=lambda n_rounds: ({"depth": 2}, n_rounds - 1),
-    )
-    plain = tool(2).hook(guard_of(y_holdout), X_holdout, every=4)
-    booster = tool(2).fit(X, y, [hook])
-    assert tool(2).best(booster) == tool(2).best(tool(2).fit(X, y, [plain]))
-    assert told(hook) == told(plain)
+    hook, booster = watched(tool(2), guard=search, every=4, key=lambda n: ({"depth": 2}, n - 1))
+    plain, other = watched(tool(2), every=4)
+    assert tool(2).best(booster) == tool(2).best(other) and told(hook) == told(plain)
     keys = [answer.key for _, answer in hook.answers]
     assert keys == [({"depth": 2}, epoch) for epoch in (3, 7, 11)]
 
@@ -258,8 +252,7 @@ def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool, monkeypatch)
     X, X_holdout, y, y_holdout = split("two classes")
     boosting, guard = tool(2), guard_of(y_holdout)
     hook = boosting.hook(guard, X_holdout, every=2)
-    whole = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
-    boosting.fit(X, y, [whole])
+    whole, _ = watched(boosting, every=2)
     query = type(guard).query
 
     def interrupted(guard, *arguments, **named):
@@ -331,8 +324,7 @@ def test_xgboosts_objectives_of_two_classes(xgboost, objective):
     """By the sign of the raw score, which is what each of them is fitted for."""
     X, X_holdout, y, y_holdout = split("two classes")
     boosting = Xgboost(2, objective=objective, base_score=0.5)
-    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
-    boosting.fit(X, y, [hook])
+    hook, _ = watched(boosting, every=3)
     booster = boosting.fit(X, y)
     limit = 0.5 if objective == "binary:hinge" else 0.0  # its base is no logit
     for n_rounds, value in told(hook):
@@ -373,15 +365,11 @@ def test_xgboosts_objective_of_ones_own_is_read_as_the_one_that_is_named(xgboost
 
 
 def test_xgboosts_softmax_gives_class_numbers(xgboost):
-    X, X_holdout, y, y_holdout = split("ten classes")
-    answers = []
-    for objective in ("multi:softmax", "multi:softprob"):
-        boosting = Xgboost(10, objective=objective)
-        hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
-        boosting.fit(X, y, [hook])
-        answers.append(told(hook))
-    assert answers[0] == answers[1]
-    assert answers[0][-1][1] < 0.3
+    labels, chances = (
+        told(watched(Xgboost(10, objective=f"multi:{name}"), "ten classes", every=3)[0])
+        for name in ("softmax", "softprob")
+    )
+    assert labels == chances and labels[-1][1] < 0.3
 
 
 @pytest.mark.parametrize(
@@ -395,11 +383,9 @@ def test_xgboosts_softmax_gives_class_numbers(xgboost):
 def test_lightgbms_other_objectives_and_forests(lightgbm, data, parameters):
     X, X_holdout, y, y_holdout = split(data)
     boosting = Lightgbm(len(np.unique(y)), **parameters)
-    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
-    booster = boosting.fit(X, y, [hook])
+    hook, booster = watched(boosting, data, every=3)
     for n_rounds, value in told(hook):
-        scores = boosting.scores(booster, X_holdout, n_rounds)
-        codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
+        codes = codes_of(boosting.scores(booster, X_holdout, n_rounds))
         assert value == np.mean(codes != y_holdout)
 
 
@@ -416,7 +402,7 @@ def by_metric(metric, scores, y):
         roc_auc_score,
     )  # fmt: skip
 
-    codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
+    codes = codes_of(scores)
     if metric == "neg_log_loss":
         return -log_loss(y, np.clip(scores, 0.001, 0.999))
     if metric == "neg_brier_score" and scores.ndim == 2:
@@ -445,8 +431,8 @@ def test_rounds_are_judged_by_the_metric_of_the_holdout_and_the_best_is_kept(too
     X, X_holdout, y, y_holdout = split(data)
     boosting = tool(len(np.unique(y)))
     guard = DeclaredSearch(Holdout(y_holdout, metric=metric), N_ROUNDS, delta=0.1)
-    hook = boosting.hook(guard, X_holdout, every=2, key=lambda n_rounds: n_rounds - 1)
-    booster, whole = boosting.fit(X, y, [hook]), boosting.fit(X, y)
+    hook, booster = watched(boosting, data, guard, every=2, key=lambda n: n - 1)
+    whole = boosting.fit(X, y)
     expected = [
         by_metric(guard.holdout.metric, boosting.scores(whole, X_holdout, n), y_holdout)
         for n, _ in hook.answers
@@ -468,8 +454,7 @@ def test_labels_in_another_order_are_the_same_classes(tool, metric, order):
     answers = []
     for judged, named in ((plain, {}), (holdout, {"classes": names})):
         guard = DeclaredSearch(judged, N_ROUNDS, delta=0.1)
-        hook = tool(2).hook(guard, X_holdout, every=4, key=lambda n: n - 1, **named)
-        tool(2).fit(X, y, [hook])
+        hook, _ = watched(tool(2), guard=guard, every=4, key=lambda n: n - 1, **named)
         answers.append([value for _, value in told(hook)])
     assert answers[0] == pytest.approx(answers[1], abs=1e-12)
 
@@ -490,8 +475,7 @@ def test_xgboosts_raw_scores_are_log_odds(xgboost):
     boosting = Xgboost(2, objective="binary:logitraw")
     for metric in ("neg_brier_score", "roc_auc"):
         guard = DeclaredSearch(Holdout(y_holdout, metric=metric), N_ROUNDS, delta=0.1)
-        hook = boosting.hook(guard, X_holdout, every=4, key=lambda n: n - 1)
-        boosting.fit(X, y, [hook])
+        hook, _ = watched(boosting, guard=guard, every=4, key=lambda n: n - 1)
         booster = boosting.fit(X, y)
         for n_rounds, value in told(hook):
             chances = 1 / (1 + np.exp(-boosting.scores(booster, X_holdout, n_rounds)))
@@ -555,65 +539,36 @@ def test_numbers_have_no_classes(tool):
 # ---- refused before any query --------------------------------------------------------------
 
 
-def refused(tool, error, message, n_classes=2, y=None, options=None, **parameters):
-    """A training that ends with this error before anything is asked."""
-    X, X_holdout, found, y_holdout = split("two classes")
-    boosting = tool(n_classes, **parameters)
-    options = options(boosting) if options else {}
-    guard = guard_of(y_holdout)
-    with pytest.raises(error, match=message):
-        boosting.fit(
-            X,
-            found if y is None else y(found),
-            [boosting.hook(guard, X_holdout, every=1)],
-            **options,
-        )
-    assert guard.n_answered == 0 and not guard.halted
+REFUSED = [
+    (Lightgbm, {}, {"own": logistic}, "objective must be one of .*got a function"),
+    (Xgboost, {}, {"own": logistic}, r"got reg:squarederror \(the default, where an"),
+    (Lightgbm, {"objective": "regression"}, {}, "objective must be one of .*got reg"),
+    (Xgboost, {"objective": "reg:squarederror"}, {}, "objective must be one of .*got reg"),
+    (Lightgbm, {"objective": "lambdarank"}, {"group": [100, 169]}, "objective .*got lambdarank"),
+    (Xgboost, {"objective": "rank:pairwise"}, {"group": [100, 169]}, "objective .*got rank:pair"),
+    *((Lightgbm, {alias: "dart"}, {}, "boosting must not be dart")
+      for alias in ("boosting", "boosting_type", "boost")),
+    *((Xgboost, {"booster": name}, {}, f"booster must not be {name}")
+      for name in ("dart", "gblinear")),
+    (Xgboost, {}, {"columns": 2}, r"booster must give one score a sample, got shape \(300, 2\)"),
+]  # fmt: skip
 
 
-def test_an_objective_of_ones_own_gives_raw_scores(tool):
-    refused(
-        tool,
-        ValueError,
-        r"objective must be one of .*got (a function|reg:squarederror \(the default, where an)",
-        options=lambda boosting: boosting.with_own_objective(logistic),
-    )
-
-
-def test_regression_gives_no_classes(tool):
-    named = {"objective": "regression" if tool is Lightgbm else "reg:squarederror"}
-    refused(tool, ValueError, "objective must be one of .*got reg", **named)
-
-
-def test_ranks_are_no_classes(tool):
-    refused(
-        tool,
-        ValueError,
-        "objective must be one of .*got (lambdarank|rank:pairwise)",
-        options=lambda boosting: {"group": [100, 169]},
-        **tool.rank,
-    )
-
-
-@pytest.mark.parametrize("alias", ["boosting", "boosting_type", "boost"])
-def test_lightgbms_dart_is_refused_by_any_name(lightgbm, alias):
-    refused(Lightgbm, ValueError, "boosting must not be dart", **{alias: "dart"})
-
-
-@pytest.mark.parametrize("booster", ["dart", "gblinear"])
+@pytest.mark.parametrize(("kind", "parameters", "given", "message"), REFUSED)
 @pytest.mark.filterwarnings("ignore:.*gblinear:FutureWarning")
 @pytest.mark.filterwarnings("ignore:.*:UserWarning")  # max_depth is not gblinear's
-def test_xgboosts_boosters_that_change_earlier_rounds_are_refused(xgboost, booster):
-    refused(Xgboost, ValueError, f"booster must not be {booster}", booster=booster)
-
-
-def test_several_labels_a_sample_are_refused(xgboost):
-    refused(
-        Xgboost,
-        ValueError,
-        r"the booster must give one score a sample, got shape \(300, 2\)",
-        y=lambda y: np.stack([y, 1 - y], axis=1),
-    )
+def test_a_training_that_cannot_be_judged_is_refused_before_any_query(
+    kind, parameters, given, message
+):
+    pytest.importorskip(kind.name)
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting, guard = kind(2, **parameters), guard_of(y_holdout)
+    options = {"group": given["group"]} if "group" in given else {}
+    options |= boosting.with_own_objective(given["own"]) if "own" in given else {}
+    y = np.stack([y, 1 - y], axis=1) if "columns" in given else y
+    with pytest.raises(ValueError, match=message):
+        boosting.fit(X, y, [boosting.hook(guard, X_holdout, every=1)], **options)
+    assert guard.n_answered == 0 and not guard.halted
 
 
 def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
@@ -635,16 +590,8 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
             ValueError,
             "guard must need no guesses, as a RadaBound or a Ladder, got GuessAndCheck",
         ),
-        (
-            {"X_holdout": np.zeros((299, 30))},
-            ValueError,
-            "X_holdout must have the holdout's 300 samples, got 299",
-        ),
-        (
-            {"classes": [0, 2]},
-            ValueError,
-            r"classes must be classes of the holdout, got 2: Holdout",
-        ),
+        ({"X_holdout": np.zeros((299, 30))}, ValueError, "the holdout's 300 samples, got 299"),
+        ({"classes": [0, 2]}, ValueError, "classes must be classes of the holdout, got 2: Holdout"),
         (
             {"key": lambda n_rounds: n_rounds},
             TypeError,

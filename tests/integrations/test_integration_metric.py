@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from support import at_once
 
 from radabound_fast import (
     ConfirmedSearch,
@@ -400,11 +401,7 @@ def test_threads_have_one_transcript(y):
         for step in range(10):
             ask_in_a_worker(metric, y, 100 * seed + step)
 
-    threads = [threading.Thread(target=ask, args=[seed]) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, range(4))
     assert [n for n, _ in search.answers.keys] == list(range(40))
 
 
@@ -426,11 +423,7 @@ def test_two_threads_on_one_metric_get_each_their_own_answer(y, kind):
             brought |= {"key": 40 * thread + step} if kind == "DeclaredSearch" else {}
             told[thread][step] = metric(y, y_pred, **brought), error
 
-    threads = [threading.Thread(target=ask, args=[thread]) for thread in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, range(2))
     assert guard.n_answered == 80
     for one in told:
         assert len(one) == 40 and all(value == error for value, error in one.values())

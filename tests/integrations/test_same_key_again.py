@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from support import at_once
 
 from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.integrations.metric import HoldoutMetric
@@ -224,11 +225,7 @@ def test_two_threads_on_one_metric_count_every_training_once(metric):
             y_pred = Y ^ (np.random.default_rng([seed, step]).random(M) < 0.3)
             told.append(holdout_metric(Y, y_pred, key={"max_depth": 1 + step % 2}))
 
-    threads = [threading.Thread(target=ask, args=[seed]) for seed in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, range(2))
     answers = search.answers
     trainings = {
         (key["max_depth"], rerun) for key, rerun in zip(answers.keys, answers.reruns, strict=True)

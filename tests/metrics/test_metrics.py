@@ -205,17 +205,6 @@ def test_an_answer_and_its_search_hold_no_label(case):
     assert len(pickle.dumps(search.answers)) < 1500
 
 
-def test_the_default_and_the_error_of_the_table_are_one():
-    plain = DeclaredSearch(Y, 1000, delta=0.1)
-    assert plain.holdout.metric == "error"
-    row = METRICS["error"]
-    told = plain.query(CLASSES, key=1)
-    truth = Holdout(Y).truth
-    kept = truth.keep(truth.measure(b"0" * 16), truth.read(CLASSES, 1), np.zeros(1))
-    lows, highs = row.interval(truth.sizes, kept, np.log(20) + told.nats)
-    assert (told.low, told.high) == (lows[0], highs[0])
-
-
 def test_the_best_has_the_highest_low_where_more_is_better():
     search = search_by("roc_auc")
     for key, scores in enumerate((SCORES, -SCORES, SCORES * 0)):
@@ -494,7 +483,9 @@ def test_bits_of_wrong_predictions_stand_for_predictions(metric):
     assert packed.query(pack_losses(CLASSES != Y), key=0) == plain.query(CLASSES, key=0)
 
 
-@pytest.mark.parametrize("metric", [name for name, row in METRICS.items() if row.keeps != "errors"])
+@pytest.mark.parametrize(
+    "metric", [name for name, row in METRICS.items() if row.stores != "errors"]
+)
 def test_bits_of_wrong_predictions_are_refused_where_a_metric_needs_more(metric):
     search = search_of(np.arange(70) % 2, metric=metric, **METRIC_OPTIONS.get(metric, {}))
     for ask in (

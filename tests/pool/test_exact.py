@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
 
-from radabound_fast.pool.exact import holm, sign_test
+from radabound_fast.pool.judging import sign_test
+from radabound_fast.pool.limits import holm
 
 
 def test_the_sign_test_is_the_binomial_test():

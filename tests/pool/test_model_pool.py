@@ -20,9 +20,9 @@ from radabound_fast.bounds import (
     paired_interval,
 )
 from radabound_fast.bounds.bootstrap import critical_value, one_sided_level, vectors_needed
-from radabound_fast.pool import best, front
-from radabound_fast.pool.exact import holm
+from radabound_fast.pool import best
 from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.limits import holm
 from radabound_fast.rows import reference
 from radabound_fast.rows.moments import moments_of
 
@@ -297,7 +297,7 @@ def test_rows_for_which_there_is_no_room_are_judged_by_bonferroni(pool_of_40, pa
     """Rows of 80 bytes, of which 11 fit."""
     y_true, Y_pred, _ = pool_of_40
     may_be, proved = pairs.best_set(DELTA)
-    monkeypatch.setattr(front, "FRONT_BYTES", 900)
+    monkeypatch.setattr(best, "FRONT_BYTES", 900)
     found = pool(y_true, Y_pred[3:23]).best_set()
     assert_array_equal(found.bonferroni_may_be_best, proved)
     assert not (may_be & ~found.may_be_best).any()
@@ -329,9 +329,9 @@ def test_candidates_for_which_time_is_short_are_judged_by_bonferroni(
 def test_the_front_holds_the_best_models_that_fit(pool_of_40, monkeypatch):
     """What is left out is as bad as `capped` says, or proved worse than the best one."""
     _, _, wrong = pool_of_40
-    monkeypatch.setattr(front, "FRONT_BYTES", 900)
+    monkeypatch.setattr(best, "FRONT_BYTES", 900)
     judge, means = Judge(Losses(M), None), wrong.mean(axis=1)
-    made = front.Front(judge, DELTA)
+    made = best.Front(judge, DELTA)
     order = np.argsort(-means, kind="stable")  # the best ones come last
     for first in range(0, K, 7):
         rows = pack_losses(wrong[order[first : first + 7]]).words
@@ -344,7 +344,7 @@ def test_the_front_holds_the_best_models_that_fit(pool_of_40, monkeypatch):
     left_out = np.setdiff1d(np.arange(K), numbers)
     for place in left_out[means[left_out] < made.capped]:
         p_values = Against(wrong[[order[made.best]]], wrong[place]).p_values
-        assert p_values[0] < DELTA / front.NO_POOL_HAS
+        assert p_values[0] < DELTA / best.NO_POOL_HAS
     beyond = wrong[left_out[np.argmin(np.abs(means[left_out] - made.capped))]][np.newaxis]
     assert beyond.mean() >= made.capped
     words = pack_losses(beyond).words

@@ -1,13 +1,10 @@
 """What judges the attacks of `make attacks`: each cost that is too high is found, and no other."""
 
 import pytest
-
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-
-from attacks import strangers, teams  # noqa: E402
-from attacks.__main__ import MOST_DATABASE, MOST_LOGS, MOST_MEMORY, MOST_WAIT, faults  # noqa: E402
-from attacks.clients import ADDRESS, Attacker, Over  # noqa: E402
-from attacks.rig import OTHER_ADDRESS, Attack, Outcome  # noqa: E402
+from attacks import strangers, teams
+from attacks.__main__ import MOST_DATABASE, MOST_LOGS, MOST_MEMORY, MOST_WAIT, faults
+from attacks.clients import ADDRESS, Attacker, Over
+from attacks.rig import OTHER_ADDRESS, Attack, Outcome
 
 FINE = Outcome(
     {}, 10.0, [0.1, MOST_WAIT], [0.1], [], MOST_MEMORY, 10 * MOST_LOGS, 10 * MOST_DATABASE

@@ -9,15 +9,12 @@ import threading
 
 import numpy as np
 import pytest
+from proxies import EXAMPLES, PROXIES, in_front
+from serving import TOKENS, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-
-from proxies import EXAMPLES, PROXIES, in_front  # noqa: E402
-from serving import TOKENS, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import FixedSequence  # noqa: E402
-from radabound_fast.service import app, server  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
+from radabound_fast import FixedSequence
+from radabound_fast.service import app, server
+from radabound_fast.service.wire import pack_body
 
 M = 600
 Y = np.arange(M) % 2

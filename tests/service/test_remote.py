@@ -20,13 +20,11 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from proxies import certificate
+from serving import TOKENS, Command, Running, arguments, in_thread, serve, tokens_file
+from support import at_once
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-
-from proxies import certificate  # noqa: E402
-from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -34,15 +32,16 @@ from radabound_fast import (  # noqa: E402
     HoldoutExhausted,
     Ladder,
     RadaBound,
+    cli,
     metrics,
     spaces,
 )
-from radabound_fast._kernels.guard import Answer  # noqa: E402
-from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
-from radabound_fast.integrations._owner import AnyGuard, beside  # noqa: E402
-from radabound_fast.service import client as remote  # noqa: E402
-from radabound_fast.service.client import RemoteGuard  # noqa: E402
-from radabound_fast.spaces import as_space  # noqa: E402
+from radabound_fast._kernels.guard import Answer
+from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.integrations._owner import AnyGuard, beside
+from radabound_fast.service import client as remote
+from radabound_fast.service.client import RemoteGuard
+from radabound_fast.spaces import as_space
 
 M = 900
 RNG = np.random.default_rng(21)
@@ -52,7 +51,7 @@ FIXED = {"epsilon": 0.1, "delta": 0.1, "seed": 1}
 
 @pytest.fixture
 def service(tmp_path):
-    with in_thread(FixedSequence.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as running:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as running:
         yield running
 
 
@@ -86,7 +85,7 @@ GUARDS = {
 def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
     kind, parameters, named = GUARDS[name]
     here = kind(Y, **parameters)
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         guard = service.remote()
         needed = {name for name in vars(AnyGuard) if not name.startswith("_")}
         assert needed <= set(dir(guard))
@@ -123,16 +122,14 @@ def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
     ],
 )
 def test_answers_as_a_dict_have_the_keys_as_they_are(tmp_path, space, keys):
-    search = DeclaredSearch.open(tmp_path / "g.db", Y, space=space, delta=0.1)
-    with in_thread(search, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, space=space, delta=0.1) as service:
         columns = service.remote().query_many([Y, Y], keys=keys).to_dict()
         assert columns["key"] == keys and columns["rerun"].tolist() == [1, 1]
         assert list(columns) == [*Answer.fields, "key", "rerun"]
 
 
 def test_a_guard_that_can_answer_nothing_says_so_before_it_is_queried(tmp_path):
-    guard = RadaBound.open(tmp_path / "g.db", Y[:20], epsilon=0.01, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y[:20], epsilon=0.01, delta=0.1) as service:
         assert not service.remote().can_answer and not service.remote().halted
 
 
@@ -159,7 +156,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_guard_refuses_is_refused_in_its_words(tmp_path, name):
     kind, parameters, ones, many = REFUSED[name]
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         guard, here = service.remote(), kind(Y, **parameters)
         for calls, method, given in ((ones, "query", Y), (many, "query_many", [Y, Y])):
             for named in calls:
@@ -191,11 +188,7 @@ def test_it_may_be_copied_pickled_and_shared(service):
         for _ in range(5):
             numbers.append(one.query(row()).number)
 
-    threads = [threading.Thread(target=ask, args=(one,)) for one in [guard, guard, *copies]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, [guard, guard, *copies])
     assert sorted(numbers) == list(range(1, 26))
     for one in copies:
         one.close()
@@ -203,7 +196,7 @@ def test_it_may_be_copied_pickled_and_shared(service):
 
 def test_a_halt_is_the_exception_that_it_is(tmp_path):
     given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
-    with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, **given) as service:
         asked = service.remote()
         answers = asked.query_many(RNG.integers(0, 2, (400, M)))
         assert answers.halted and asked.halted and len(answers) == answers.n_answered
@@ -216,7 +209,7 @@ def test_a_halt_is_the_exception_that_it_is(tmp_path):
 @pytest.mark.parametrize("many", [False, True])
 def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
     given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
-    with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, **given) as service:
         asked, other = service.remote(timeout=60), service.remote("blue")
         rows = RNG.integers(0, 2, (400, M))
         if many:
@@ -455,9 +448,8 @@ def behind_a_proxy(service, ways):
 
 @pytest.mark.thorough
 def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
-    with behind_a_proxy(
-        service, ["drop the call", "502", "500", "drop the reply", "cut the reply"]
-    ) as (proxy, guard):
+    ways = ["drop the call", "502", "500", "drop the reply", "cut the reply"]
+    with behind_a_proxy(service, ways) as (proxy, guard):
         predictions = row()
         answer = guard.query(predictions)
         assert answer.number == 1 and answer.value == np.mean(predictions != Y)
@@ -570,8 +562,7 @@ def test_scikit_learn_takes_it(tmp_path):
     parts = train_test_split(*load_breast_cancer(return_X_y=True), test_size=300, random_state=0)
     X, X_holdout, y, y_holdout = parts
     found = []
-    opened = FixedSequence.open(tmp_path / "g.db", y_holdout, **FIXED)
-    with in_thread(opened, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, y_holdout, **FIXED) as service:
         for guard in (FixedSequence(y_holdout, **FIXED), service.remote()):
             search = HoldoutSearchCV(
                 DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, guard=guard
@@ -596,7 +587,7 @@ def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric,
     options = {"pos_label": positive} | ({"clip": 0.01} if metric == "neg_log_loss" else {})
     here, there = (Holdout(y, metric=metrics.choice_of(metric, options)) for _ in range(2))
     given, found = {"space": {"C": [0.01, 1.0]}, "delta": 0.1}, []
-    with in_thread(DeclaredSearch.open(tmp_path / "g.db", there, **given), tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, there, **given) as service:
         assert service.remote().holdout.pos_label == here.pos_label == (positive or 1)
         for guard in (DeclaredSearch(here, **given), service.remote()):
             search = HoldoutSearchCV(LogisticRegression(), given["space"], guard=guard)
@@ -693,23 +684,16 @@ def test_the_command_serves_ends_and_goes_on(tmp_path):
 @pytest.mark.thorough
 def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     """The library itself logs nowhere, and a test that looks for its records does not see that."""
-    np.save(tmp_path / "y.npy", Y)
-    arguments = [
-        *("serve", tmp_path / "guard.db", "--labels", tmp_path / "y.npy"),
-        *("--tokens", tokens_file(tmp_path), "--port", "0"),
-        *("--guard", "radabound", "--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
-    ]
+    given = arguments(tmp_path, Y, *MEANS, "--bound", "mclt")
     process = subprocess.Popen(
-        [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-m", "radabound_fast", *given],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
         with service.remote() as guard:
             assert guard.query_many(RNG.random((4000, M)) < 0.5).halted
-        (tmp_path / "guard.db").unlink()
+        (tmp_path / "g.db").unlink()
         assert service.get("/health", None)[0] == 503
     finally:
         process.terminate()
@@ -752,10 +736,7 @@ MEANS = ["--guard", "radabound", "--epsilon", ".1", "--delta", ".1"]
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        (
-            [],
-            "is not there: to make it give --guard, one of radabound, guess-and-check, ladder, ",
-        ),
+        ([], "is not there: to make it give --guard, one of radabound, guess-and-check, ladder, "),
         (["--epsilon", "0.1", "--delta", "0.1"], "to make it give --guard, one of"),
         (["--guard", "radabound"], "for radabound give --epsilon and --delta"),
         ([*MEANS, "--epsilon", "2"], "epsilon must be in (0, 1), got 2.0"),
@@ -763,25 +744,16 @@ MEANS = ["--guard", "radabound", "--epsilon", ".1", "--delta", ".1"]
         (SEARCH, "for declared-search give --delta and --space-size or --space"),
         (["--guard", "ladder"], "for ladder give --delta and --step"),
         ([*SEARCH, "--space", "no.json"], "no.json"),
-        (
-            [*MEANS, "--metric", "f1"],
-            "metric must be 'error' for a Rad",
-        ),
+        ([*MEANS, "--metric", "f1"], "metric must be 'error' for a Rad"),
         ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
-        (
-            [*SEARCH, "--space", "list.json"],
-            "list.json: a grid must be a mapping",
-        ),
+        ([*SEARCH, "--space", "list.json"], "list.json: a grid must be a mapping"),
         ([*SEARCH, "--space", "bad.json"], "bad.json must be JSON: "),
         ([*SEARCH, "--space-size", "0"], "space_size must be at least 1, got 0"),
         ([*SEARCH, "--space-size", "5", "--metric", "nope"], "metric must be one of"),
         ([*SEARCH, "--space-size", "5", "--metric", "f1", "--pos-label", "x"], "--pos-label must"),
         ([*SEARCH, "--space-size", "5", "--metric", "neg_log_loss"], "clip must be given"),
         ([*SEARCH, "--space-size", "5", "--step", ".1"], "--step must be left out with declared-"),
-        (
-            [*MEANS, "--space-size", "5"],
-            "--space-size must be left out",
-        ),
+        ([*MEANS, "--space-size", "5"], "--space-size must be left out"),
         (["--guard", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
         ([*SEARCH, "--space-size", "5", "--max-queries", "9"], "--max-queries must be left out"),
         ([*MEANS, "--allow-reruns"], "--allow-reruns must be left"),
@@ -794,28 +766,18 @@ MEANS = ["--guard", "radabound", "--epsilon", ".1", "--delta", ".1"]
 def test_the_command_refuses_in_one_line_and_makes_nothing(
     tmp_path, capsys, monkeypatch, more, reason
 ):
-    from radabound_fast import cli
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list.json").write_text("[1, 2]")
     (tmp_path / "bad.json").write_text("[" * 100_000)
-    np.save(tmp_path / "y.npy", Y)
-    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
-             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
-    assert cli.main([*given, *more]) == 2
+    assert cli.main(arguments(tmp_path, Y, *more)) == 2
     said = capsys.readouterr().err
     assert reason in said and said.count("\n") == 1 and not (tmp_path / "g.db").exists()
 
 
 def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
-    from radabound_fast import cli
-
-    np.save(tmp_path / "y.npy", Y)
     parameters = {"threshold": 0.1, "noise": 0.01, "budget": 10}
     Thresholdout.open(tmp_path / "g.db", Y, **parameters).close()
-    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
-             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
-    assert cli.main(given) == 2
+    assert cli.main(arguments(tmp_path, Y)) == 2
     assert "a Thresholdout, which is not served: RadaBound, Gu" in capsys.readouterr().err
 
 
@@ -845,12 +807,8 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
 
 
 def test_another_guard_than_that_of_the_file_is_refused(tmp_path, capsys):
-    from radabound_fast import cli
-
-    np.save(tmp_path / "y.npy", Y)
     FixedSequence.open(tmp_path / "g.db", Y, **FIXED).close()
-    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
-             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    given = arguments(tmp_path, Y)
     assert cli.main([*given, "--guard", "ladder", "--delta", "0.1"]) == 2
     assert "--guard must be that of" in capsys.readouterr().err
     for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--n-vectors", "32"]):
@@ -871,16 +829,12 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     from radabound_fast import cli
     from radabound_fast.service import server
 
-    np.save(tmp_path / "y.npy", Y)
-    tokens = tokens_file(tmp_path)
-    tokens.chmod(mode)
+    tokens_file(tmp_path).chmod(mode)
     logger, levels = logging.getLogger("radabound_fast"), []
     logger.handlers or logger.addHandler(logging.NullHandler())  # as the first guard does
     before = logger.level, list(logger.handlers)
     monkeypatch.setattr(server, "run", lambda *_: levels.append(logger.level))
-    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
-             str(tokens), "--port", "0", *MEANS]  # fmt: skip
-    assert cli.main(given) == 0
+    assert cli.main(arguments(tmp_path, Y, *MEANS)) == 0
     assert levels == [logging.INFO] and (logger.level, logger.handlers) == before
     told = capsys.readouterr()
     assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
@@ -901,11 +855,8 @@ def test_the_command_says_what_it_expects_in_front_and_who_can_connect_without_i
     from radabound_fast import cli
     from radabound_fast.service import server
 
-    np.save(tmp_path / "y.npy", Y)
     monkeypatch.setattr(server, "run", lambda *_: None)
-    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
-             tokens_file(tmp_path), "--port", "0", *MEANS]  # fmt: skip
-    assert cli.main([*map(str, given), *options]) == 0
+    assert cli.main(arguments(tmp_path, Y, *MEANS, *options)) == 0
     told = capsys.readouterr()
     assert told.out.startswith(address)
     assert "expects a reverse proxy in front" in told.out
@@ -913,8 +864,6 @@ def test_the_command_says_what_it_expects_in_front_and_who_can_connect_without_i
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
-    from radabound_fast import cli
-
     for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
         monkeypatch.delitem(sys.modules, name)
     for package in ("starlette", "uvicorn", "prometheus_client"):
@@ -1038,7 +987,7 @@ def test_a_connection_that_is_kept_waits_for_the_seconds_of_the_call_that_takes_
 
 def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):
     """A service that was there may be restarting: a call waits for as long as the user says."""
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         guard = service.remote(timeout=60)
     slept = simulated_time(monkeypatch)
     with pytest.raises(ConnectionError, match="gave no answer within 60 seconds"):

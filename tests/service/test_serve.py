@@ -5,6 +5,7 @@ import contextlib
 import errno
 import hmac
 import io
+import itertools
 import json
 import math
 import os
@@ -17,15 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from serving import A_DAY, TOKENS, Command, in_thread, octets_of, serve
+from support import at_once
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
-from serving import A_DAY, TOKENS, Command, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -35,11 +32,11 @@ from radabound_fast import (  # noqa: E402
     RadaBound,
     metrics,
 )
-from radabound_fast.service import app, contract, reports, state  # noqa: E402
-from radabound_fast.service.answering import Answering, Call  # noqa: E402
-from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
-from radabound_fast.store import served  # noqa: E402
+from radabound_fast.service import app, contract, reports, state
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.tokens import Team, Tokens
+from radabound_fast.service.wire import pack_body
+from radabound_fast.store import served
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)
@@ -51,8 +48,7 @@ MCLT = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}  # which halt
 
 @pytest.fixture
 def service(tmp_path):
-    guard = FixedSequence.open(tmp_path / "guard.db", Y, **FIXED)
-    with in_thread(guard, tmp_path) as running:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as running:
         yield running
 
 
@@ -108,8 +104,7 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
     row = np.where(RNG.random(M) < 0.3, RNG.integers(0, 4, M), codes)
     here = FixedSequence(names[codes], **FIXED)
     value = here.query(names[row]).value
-    guard = FixedSequence.open(tmp_path / "g.db", names[codes], **FIXED)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, names[codes], **FIXED) as service:
         given = {"codes": row.astype(np.uint8).tobytes(), "npy": npy(names[row])}
         for form, octets in given.items():
             assert service.post("/query", {"form": form}, octets)[1]["value"] == value
@@ -137,7 +132,7 @@ GUARDS = {
 def test_a_guard_is_queried_as_in_its_own_process(tmp_path, name):
     kind, parameters, named = GUARDS[name]
     here = kind(Y, **parameters)
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         remote = service.remote()
         for row in ROWS[:1] * 2:
             expected, answer = here.query(row, **named), remote.query(row, **named)
@@ -155,7 +150,7 @@ def test_a_guard_is_queried_as_in_its_own_process(tmp_path, name):
 def test_the_state_says_what_the_guard_is_and_what_a_query_brings(tmp_path, name):
     kind, parameters, named = GUARDS[name]
     here = kind(Y, **parameters)
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         for n_answered in (0, 1):
             state = service.get("/state")[1]
             expected = {
@@ -207,7 +202,7 @@ def test_a_limit_that_is_not_known_is_null_then_nan_then_not_there(tmp_path, mon
     """`Answer` allows it: none of these guards has such a limit now."""
     unknown = lambda _, answers: [(math.nan,) * 3 for _ in answers]  # noqa: E731
     monkeypatch.setattr(Ladder, "intervals_of", unknown)
-    with in_thread(Ladder.open(tmp_path / "g.db", Y, step=0.01, delta=0.1), tmp_path) as service:
+    with serve(tmp_path, Ladder, Y, step=0.01, delta=0.1) as service:
         reply = service.post("/query", {"form": "bits"}, octets_of(ROWS[0]))[1]
         assert reply["low"] is reply["high"] is reply["half_width"] is None and reply["value"] > 0
         answer = service.remote().query(ROWS[0])
@@ -251,8 +246,7 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         ROWS[0] if metric == "f1" else Y + RNG.normal(size=M)
     )  # fmt: skip
     here = DeclaredSearch(Holdout(Y, metric=metric), 10, delta=0.1)
-    guard = DeclaredSearch.open(tmp_path / "g.db", Holdout(Y, metric=metric), 10, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Holdout(Y, metric=metric), 10, delta=0.1) as service:
         remote, expected = service.remote(), here.query(scores, key=3)
         told = remote.query(scores, key=3)
         assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
@@ -279,8 +273,7 @@ def test_a_query_does_not_wait_for_a_report(tmp_path, monkeypatch):
         return report_fields(report)
 
     monkeypatch.setattr(reports, "report_fields", slow)
-    guard = DeclaredSearch.open(tmp_path / "g.db", Y, space=10, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, space=10, delta=0.1) as service:
         service.remote().query(ROWS[0], key=0)
         made = []
         asking = threading.Thread(target=lambda: made.append(service.remote().report()))
@@ -298,8 +291,7 @@ def test_a_metric_in_a_fixed_order_is_served_without_how_many_labels_there_are(t
     labels = (np.arange(M) < 137).astype(int)
     given = {"epsilon": 0.2, "delta": 0.1}
     here = FixedSequence(Holdout(labels, metric=metric), **given)
-    guard = FixedSequence.open(tmp_path / "g.db", Holdout(labels, metric=metric), **given)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Holdout(labels, metric=metric), **given) as service:
         remote, row = service.remote(), np.where(RNG.random(M) < 0.05, 1 - labels, labels)
         told, expected = remote.query(row), here.query(row)
         assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
@@ -312,7 +304,7 @@ def test_a_metric_in_a_fixed_order_is_served_without_how_many_labels_there_are(t
 
 def test_a_fixed_order_halts_where_an_answer_is_not_known_well_enough(tmp_path):
     given = {"epsilon": 0.03, "delta": 0.1, "n_vectors": 0}
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **given) as service:
         asked = service.remote()
         assert asked.query(Y).number == 1
         with pytest.raises(HoldoutExhausted, match="is spent after 1 answer: this query is with"):
@@ -325,8 +317,7 @@ def test_gains_over_a_baseline_are_told(tmp_path):
     holdouts = [Holdout(Y, metric="accuracy") for _ in range(2)]
     given = {"space": 10, "delta": 0.1, "baseline": ROWS[1]}
     here = DeclaredSearch(holdouts[0], **given)
-    guard = DeclaredSearch.open(tmp_path / "g.db", holdouts[1], **given)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, holdouts[1], **given) as service:
         told, expected = service.remote().query(ROWS[0], key=1), here.query(ROWS[0], key=1)
         assert (told.gain, told.gain_low, told.gain_high) == (
             expected.gain, expected.gain_low, expected.gain_high,
@@ -377,19 +368,13 @@ def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
             )  # fmt: skip
 
     told = []
-    threads = [threading.Thread(target=ask, args=(place,)) for place in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(ask, range(6))
     assert sorted(told) == list(range(1, 61))
     assert 1 <= metrics_of(service)[1][("commits_total",)] <= 60
 
 
 @pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch, FixedSequence])
 def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path, kind, monkeypatch):
-    from radabound_fast.store import served
-
     parameters = {
         RadaBound: FIXED, Ladder: {"delta": 0.1, "step": 0.01},
         DeclaredSearch: {"delta": 0.1, "space": 10}, FixedSequence: {"delta": 0.1, "epsilon": 0.1},
@@ -404,7 +389,7 @@ def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path,
 
     added = served.Log.add
     monkeypatch.setattr(served.Log, "add", add)
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         ask = lambda: service.post(  # noqa: E731
             "/query", {"form": "bits", **named}, octets_of(ROWS[0]), Idempotency_Key="k"
         )
@@ -420,8 +405,7 @@ def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path,
 def test_a_halt_that_could_not_be_committed_did_not_happen(tmp_path, monkeypatch):
     from radabound_fast.store import ledger
 
-    guard = RadaBound.open(tmp_path / "g.db", Y, **MCLT)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, **MCLT) as service:
         ask = lambda: service.post("/query_many", {"form": "bits"}, octets_of(rows))  # noqa: E731
         rows = RNG.integers(0, 2, (400, M))
         with monkeypatch.context() as patch:
@@ -443,8 +427,7 @@ def _fail(*_):
 
 
 def test_a_halt_is_told_without_a_word_of_the_complexity(tmp_path):
-    guard = RadaBound.open(tmp_path / "g.db", Y, **MCLT)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, **MCLT) as service:
         rows = RNG.integers(0, 2, (400, M))
         status, told = service.post("/query_many", {"form": "bits"}, octets_of(rows))
         assert status == 200 and told["halted"] and len(told["values"]) == told["n_answered"] < 400
@@ -623,7 +606,7 @@ def test_what_is_said_of_rows_is_a_list(refusing, name, value):
 
 @pytest.mark.parametrize("form", ["bits", "codes", "npy"])
 def test_no_rows_have_no_answers(tmp_path, form):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         none = npy(np.zeros((0, M), int)) if form == "npy" else b""
         status, told = service.post("/query_many", {"form": form}, none)
         assert status == 200 and told["values"] == told["numbers"] == [] and not told["halted"]
@@ -633,8 +616,7 @@ def test_no_rows_have_no_answers(tmp_path, form):
 
 @pytest.mark.parametrize("key", ["[" * 900 + "]" * 900, "9" * 400, f'"{"x" * 10**6}"', "[1, 2]"])
 def test_a_key_of_whatever_depth_or_length_is_refused_in_a_line(tmp_path, key):
-    guard = DeclaredSearch.open(tmp_path / "g.db", Y, space={"z": [[1], 2]}, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, space={"z": [[1], 2]}, delta=0.1) as service:
         for form in ('{"form": "bits", "key": %s}', '{"form": "bits", "key": {"z": %s}}'):
             body = (form % key).encode() + b"\n" + octets_of(Y)
             status, _, told = service.send("POST", "/query", body)
@@ -643,15 +625,14 @@ def test_a_key_of_whatever_depth_or_length_is_refused_in_a_line(tmp_path, key):
 
 
 def test_a_number_alone_is_no_row(tmp_path):
-    guard = DeclaredSearch.open(tmp_path / "g.db", Holdout(Y, metric="f1"), 10, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Holdout(Y, metric="f1"), 10, delta=0.1) as service:
         status, told = service.post("/query_many", {"form": "npy", "keys": [1]}, npy(np.float64(3)))
         assert status == 400 and "predictions must have a row" in told["error"]["message"]
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 def test_a_service_whose_file_is_gone_says_so_and_not_where_it_was(tmp_path, suffix, caplog):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         assert service.get("/health", None)[0] == 200
         (tmp_path / f"g.db{suffix}").unlink()
         asked = [("GET", path) for path in ("/state", "/", "/metrics", "/health")]
@@ -689,8 +670,7 @@ def test_codes_unfold_into_no_more_labels_than_may_be_held(tmp_path, monkeypatch
     monkeypatch.setattr(reading, "MOST_UNFOLDED", 4 * M * 4 * 40)
     labels = np.where(Y, "yes-" * 10, "no")
     holdout = Holdout(labels, metric=metrics.F1(pos_label="no"))
-    guard = DeclaredSearch.open(tmp_path / "g.db", holdout, 10, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, holdout, 10, delta=0.1) as service:
         for n_rows in (4, 5):
             head = {"form": form, "keys": list(range(n_rows))}
             status, told = service.post("/query_many", head, FORMS[form](ROWS[:n_rows]))
@@ -716,8 +696,7 @@ class _Marks:
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "GZIP"])
 def test_a_compressed_body_is_refused_as_such(tmp_path, coding):
-    guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         head = {"form": "bits"}
         status, told = service.post("/query", head, octets_of(Y), content_encoding=coding)
         assert status == 415
@@ -796,7 +775,7 @@ def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, request_line):
 
 
 def test_a_body_in_many_pieces_is_read_whole(tmp_path):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         body = pack_body({"form": "bits"}, octets_of(ROWS * 2_000))
         pieces = [body[place : place + 100] for place in range(0, len(body), 100)]
         told = service.send("POST", "/query_many", iter(pieces))
@@ -859,8 +838,7 @@ def metrics_of(service):
 
 
 def test_the_metrics_are_numbers_that_prometheus_reads_and_the_owners(tmp_path):
-    guard = RadaBound.open(tmp_path / "g.db", Y, **MCLT)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, **MCLT) as service:
         assert service.send("GET", "/metrics", team="red")[0] == 403
         for _ in range(2):
             assert service.post("/query", {"form": "bits"}, octets_of(Y), Idempotency_Key="a")
@@ -927,19 +905,12 @@ def test_two_services_on_one_database_are_one(tmp_path):
             assert service.post("/query", {"form": "bits"}, body, "small")[0] == 429
         assert first.get("/state", "owner")[1] == second.get("/state", "owner")[1]
         keys = [f"{number}" for number in range(12)]
-        threads = [
-            threading.Thread(
-                target=lambda service=service, key=key: service.post(
-                    "/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}"
-                )
-            )
-            for service in (first, second)
-            for key in keys
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+
+        def ask(asked):
+            service, key = asked
+            service.post("/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}")
+
+        at_once(ask, itertools.product((first, second), keys))
         # each key came to both
         assert second.get("/state")[1]["n_answered"] == 1 + A_DAY + len(keys)
 

@@ -69,11 +69,9 @@ def test_the_edge_of_a_cell_is_a_walk_of_a_few_hundred_queries_away(seed):
 
 @pytest.mark.thorough
 def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
-    pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-    from serving import in_thread
+    from serving import serve
 
-    guard = FixedSequence.open(tmp_path / "guard.db", Y, epsilon=0.1, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, epsilon=0.1, delta=0.1) as service:
         values = service.remote().query_many(np.vstack([np.zeros(M, int), np.eye(M, dtype=int)]))
         assert ((values.values[1:] < values.values[0]) == Y).all()
 

@@ -8,16 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from serving import TOKENS, Command, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import TOKENS, Command, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import ConfirmedSearch, DeclaredSearch, FixedSequence, Gate  # noqa: E402
-from radabound_fast.service.competition import Competition  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
+from radabound_fast import ConfirmedSearch, DeclaredSearch, FixedSequence, Gate
+from radabound_fast.service.competition import Competition
+from radabound_fast.service.wire import pack_body
 
 M = 400
 Y = np.arange(M) % 2

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import Command, in_thread, octets_of
+from serving import Command, in_thread, octets_of, serve
 
 from radabound_fast import Gate, Holdout, Rounded
 from radabound_fast.service.client import RemoteGuard, RemoteVerdict
@@ -25,8 +25,7 @@ def told(verdict):
 
 @pytest.fixture
 def served(tmp_path):
-    guard = Gate.open(tmp_path / "gate.db", Y, baseline=PRODUCTION, durability="process")
-    with in_thread(guard, tmp_path) as running:
+    with serve(tmp_path, Gate, Y, baseline=PRODUCTION, durability="process") as running:
         yield running
 
 
@@ -58,16 +57,20 @@ def test_a_block_has_the_verdicts_before_the_declared_number_was_used(tmp_path):
 def test_a_bar_with_another_metric(tmp_path, metric):
     holdout = Holdout(Y, metric=metric)
     y_pred = Y + RNG.normal(size=M) if metric == "roc_auc" else CANDIDATES[1]
-    guard = Gate.open(tmp_path / "gate.db", holdout, at_least=0.7, durability="process")
-    with in_thread(guard, tmp_path) as running, running.remote() as remote:
+    with (
+        serve(tmp_path, Gate, holdout, at_least=0.7, durability="process") as running,
+        running.remote() as remote,
+    ):
         expected = Gate(Holdout(Y, metric=metric), at_least=0.7).query(y_pred)
         assert told(remote.query(y_pred)) == told(expected)
 
 
 def test_a_rounded_value_is_told(tmp_path):
     options = {"baseline": PRODUCTION, "release": Rounded(0.01)}
-    guard = Gate.open(tmp_path / "gate.db", Y, durability="process", **options)
-    with in_thread(guard, tmp_path) as running, running.remote() as remote:
+    with (
+        serve(tmp_path, Gate, Y, durability="process", **options) as running,
+        running.remote() as remote,
+    ):
         assert remote.query(CANDIDATES[1]).value == Gate(Y, **options).query(CANDIDATES[1]).value
 
 

@@ -12,15 +12,12 @@ import time
 
 import numpy as np
 import pytest
+from serving import TOKENS, Command, octets_of
+
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck
+from radabound_fast.service import client as remote
 
 pytestmark = pytest.mark.thorough
-
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-
-from serving import TOKENS, Command, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck  # noqa: E402
-from radabound_fast.service import client as remote  # noqa: E402
 
 M = 1000
 RNG = np.random.default_rng(11)

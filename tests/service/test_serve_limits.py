@@ -10,16 +10,11 @@ import time
 
 import numpy as np
 import pytest
+from serving import A_DAY, TOKENS, in_thread, octets_of, serve
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, Holdout, RadaBound  # noqa: E402
-from radabound_fast.service import limits  # noqa: E402
-from radabound_fast.service.wire import code_dtype, pack_body  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, Holdout, RadaBound
+from radabound_fast.service import limits
+from radabound_fast.service.wire import code_dtype, pack_body
 
 M = 600
 Y = np.arange(M) % 2
@@ -245,8 +240,7 @@ def test_a_limit_is_the_last_that_is_taken(tmp_path, monkeypatch, limit):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_refusals_that_tell_labels_are_answers_of_the_day(tmp_path, n_classes):
     y = np.arange(M) % n_classes
-    guard = DeclaredSearch.open(tmp_path / "g.db", y, 9, delta=0.1, durability="process")
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, y, 9, delta=0.1, durability="process") as service:
 
         def status(row, key=0):
             codes = row.astype(code_dtype(n_classes)).tobytes()
@@ -284,8 +278,7 @@ def test_rows_of_a_block_in_another_order_have_the_same_answers(tmp_path):
     rows = Y ^ (rng.random((6, M)) < 0.3)
     keys = [{"a": a, "b": b} for a in (1, 2) for b in (1, 2, 3)]
     space = {"a": [1, 2], "b": [1, 2, 3]}
-    guard = DeclaredSearch.open(tmp_path / "g.db", Y, space, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, space, delta=0.1) as service:
         remote = service.remote()
         first = remote.query_many(rows, keys=keys)
         order = rng.permutation(6)

@@ -6,15 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from serving import A_DAY, in_thread, octets_of, serve
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-pytest.importorskip("jinja2")
-
-from serving import A_DAY, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import (  # noqa: E402
+from radabound_fast import (
     ConfirmedSearch,
     DeclaredSearch,
     FixedSequence,
@@ -24,8 +18,8 @@ from radabound_fast import (  # noqa: E402
     Ladder,
     RadaBound,
 )
-from radabound_fast.service import page as page_module  # noqa: E402
-from radabound_fast.service.competition import Competition  # noqa: E402
+from radabound_fast.service import page as page_module
+from radabound_fast.service.competition import Competition
 
 M = 1001
 RNG = np.random.default_rng(7)
@@ -218,7 +212,7 @@ def test_after_the_halt_it_says_what_to_do(tmp_path, name, advice, left):
 
 @pytest.mark.thorough
 def test_what_is_left_to_a_team_today(tmp_path):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         service.remote("small").query_many(ROWS[:2])
         facts = page_of(service, "small").of("b")
         assert f"{A_DAY - 2} of {A_DAY} answers, until 00:00 UTC" in facts
@@ -238,8 +232,7 @@ def holds_as_text(shown, told):
 def test_no_key_and_no_name_of_a_parameter_is_html(tmp_path):
     space = {'<b onclick="x">': list(HOSTILE)}
     (name,) = space
-    search = DeclaredSearch.open(tmp_path / "s.db", Y, space, delta=0.1)
-    with in_thread(search, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, space, delta=0.1) as service:
         service.remote().query_many(ROWS[:4], keys=[{name: one} for one in HOSTILE])
         holds_as_text(page_of(service, "owner"), [name, *HOSTILE])
 
@@ -255,7 +248,7 @@ def test_no_name_of_a_finalist_is_html(tmp_path):
 
 @pytest.mark.thorough
 def test_long_calls_are_whole_pages(tmp_path):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         service.remote("red").query_many(ROWS * 50)
         shown = page_of(service, "owner")
         assert shown.open == [] and shown.tags.count("svg") == 2
@@ -269,7 +262,7 @@ def test_it_reads_no_more_calls_than_it_shows(tmp_path, monkeypatch):
     read = []
     points = page_module._points
     monkeypatch.setattr(page_module, "_points", lambda call: read.append(call) or points(call))
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         for _ in range(5):
             service.remote("red").query_many(ROWS * 40)
         service.remote("blue").query(ROWS[0])
@@ -294,7 +287,7 @@ def test_it_reads_no_more_calls_than_it_shows(tmp_path, monkeypatch):
 def test_it_shows_complexity_and_budget_to_the_owner_alone(
     tmp_path, kind, parameters, n_rows, text
 ):
-    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+    with serve(tmp_path, kind, Y, **parameters) as service:
         service.remote("red").query_many(RNG.integers(0, 2, (n_rows, M)))
         pages = {team: service.send("GET", "/", team=team)[2].decode() for team in ("red", "owner")}
         assert re.search(text, pages["owner"]) and "budget" not in pages["red"]
@@ -302,8 +295,7 @@ def test_it_shows_complexity_and_budget_to_the_owner_alone(
 
 def test_it_does_not_tell_another_teams_last_guess(tmp_path):
     """It told how many such guesses are affordable, from which the guess can be computed."""
-    guard = GuessAndCheck.open(tmp_path / "g.db", Y, epsilon=0.1, delta=0.1)
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, GuessAndCheck, Y, epsilon=0.1, delta=0.1) as service:
         seen = []
         for guess in (0.5, 0.49, 0.01):
             service.remote("red").query(Y, guess=guess)

@@ -1,22 +1,17 @@
 """Reports over HTTP: of a team's own answers, read in turns and read on."""
 
 import json
-import threading
 
 import numpy as np
 import pytest
+from serving import in_thread, octets_of, serve
+from support import at_once
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, Holdout  # noqa: E402
-from radabound_fast.service import reports  # noqa: E402
-from radabound_fast.service.answering import Answering, Call  # noqa: E402
-from radabound_fast.service.tokens import Team  # noqa: E402
-from radabound_fast.service.wire import pack_body  # noqa: E402
+from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast.service import reports
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.tokens import Team
+from radabound_fast.service.wire import pack_body
 
 M = 60
 Y = np.arange(M) % 2
@@ -88,18 +83,10 @@ def test_a_report_is_made_once_for_all_who_ask_for_the_same(tmp_path, monkeypatc
     monkeypatch.setattr(
         reports, "report_fields", lambda report: made.append(0) or report_fields(report)
     )
-    guard = DeclaredSearch.open(tmp_path / "g.db", Y, 50, delta=0.1, durability="process")
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Y, 50, delta=0.1, durability="process") as service:
         service.remote().query_many(rows_of(np.random.default_rng(0), 50), keys=range(50))
         told = []
-        asking = [
-            threading.Thread(target=lambda: told.append(service.send("GET", "/report")[2]))
-            for _ in range(10)
-        ]
-        for thread in asking:
-            thread.start()
-        for thread in asking:
-            thread.join()
+        at_once(lambda _: told.append(service.send("GET", "/report")[2]), range(10))
         assert len(told) == 10 and len(set(told)) == 1 and len(made) == 1
         assert service.remote("owner").report().n_models == 50 and len(made) == 2
         with pytest.raises(ValueError, match="there is nothing to report"):

@@ -4,14 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from serving import Command, arguments, in_thread, octets_of
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import Command, in_thread, octets_of, tokens_file  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, RadaBound, Rounded, cli  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, RadaBound, Rounded, cli
 
 M, STEP = 600, 0.05
 Y = np.arange(M) % 3 % 2  # 200 ones: a third, in the cell from .325 to .375
@@ -85,10 +80,5 @@ def test_the_command_rounds_and_the_file_says_so(tmp_path):
     ],
 )
 def test_guards_that_answer_on_a_grid_are_not_rounded(tmp_path, capsys, options, reason):
-    np.save(tmp_path / "y.npy", Y)
-    arguments = [
-        "serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
-        tokens_file(tmp_path), "--port", 0, "--delta", 0.1, "--round", 0.5, *options,
-    ]  # fmt: skip
-    assert cli.main([*map(str, arguments)]) == 2
+    assert cli.main(arguments(tmp_path, Y, "--delta", 0.1, "--round", 0.5, *options)) == 2
     assert reason in capsys.readouterr().err and not (tmp_path / "g.db").exists()

@@ -9,17 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from serving import TOKENS, Command, arguments, in_thread, octets_of, serve
 
-pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
-
-from serving import TOKENS, Command, in_thread, octets_of  # noqa: E402
-
-from radabound_fast import DeclaredSearch, FixedSequence, cli  # noqa: E402
-from radabound_fast.service import app, server  # noqa: E402
-from radabound_fast.service.parts import Part  # noqa: E402
-from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast import DeclaredSearch, FixedSequence, cli
+from radabound_fast.service import app, server
+from radabound_fast.service.parts import Part
+from radabound_fast.service.tokens import Tokens
 
 M = 400
 Y = np.arange(M) % 2
@@ -64,7 +59,7 @@ def looked_at_often(monkeypatch):
 
 def test_tokens_come_and_go_while_the_service_runs(tmp_path, caplog):
     tokens = tmp_path / "tokens.txt"
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         write(tokens, line("owner"), line("red"))
         until(lambda: service.send("GET", "/state", team="blue")[0] == 401)
         assert service.send("GET", "/state", team="red")[0] == 200
@@ -131,7 +126,7 @@ def test_a_hangup_has_the_file_read_again_and_ends_nothing(tmp_path):
 def test_queries_end_when_the_file_says_and_what_was_answered_is_answered_still(tmp_path):
     body = b'{"form": "bits"}\n' + octets_of(Y)
     tokens = tmp_path / "tokens.txt"
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         first = service.send("POST", "/query", body, Idempotency_Key="a")
         now = datetime.now(UTC)
         for over in (["until=2001-01-31"], [f"until={now - timedelta(hours=1):%Y-%m-%dT%H:%MZ}"]):
@@ -162,7 +157,7 @@ def test_a_date_is_over_when_its_day_is(tmp_path):
 
 
 def test_answers_to_all_teams_together_have_a_limit_that_the_owner_has_not(tmp_path):
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         assert refused(service, "red")[0] == 200
         you = service.get("/state")[1]["you"]
         assert you["until"] is you["keys"] is you["limit_a_day"] is None
@@ -178,7 +173,7 @@ def test_answers_to_all_teams_together_have_a_limit_that_the_owner_has_not(tmp_p
 
 def test_what_asks_for_nothing_is_not_stored(tmp_path):
     """A team without answers wrote megabytes a second of empty calls under long keys."""
-    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, **FIXED) as service:
         log = tmp_path / "g.db-wal"  # to which every commit appends
         before = log.stat().st_size
         for n in range(10):
@@ -272,21 +267,15 @@ def test_where_several_teams_ask_about_all_keys_the_command_says_what_holds(
     tmp_path, capsys, monkeypatch, teams, warns
 ):
     monkeypatch.setattr(server, "run", lambda *_: None)
-    np.save(tmp_path / "y.npy", Y)
-    write(tmp_path / "t.txt", *(line(*team.split()) for team in teams))
-    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
-             tmp_path / "t.txt", "--port", "0", "--guard", "declared-search", "--space-size", "10",
-             "--delta", "0.1"]  # fmt: skip
-    assert cli.main(list(map(str, given))) == 0
+    write(tmp_path / "tokens.txt", *(line(*team.split()) for team in teams))
+    options = ["--guard", "declared-search", "--space-size", "10", "--delta", "0.1"]
+    assert cli.main(arguments(tmp_path, Y, *options)) == 0
     assert ("with probability 1 - 2 delta" in capsys.readouterr().err) is warns
 
 
 def test_keys_of_teams_are_refused_before_a_guard_without_keys_is_made(tmp_path, capsys):
-    np.save(tmp_path / "y.npy", Y)
-    write(tmp_path / "t.txt", line("red", "keys=0..4"))
-    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
-             tmp_path / "t.txt", "--port", "0", "--guard", "gate", "--delta", "0.1"]  # fmt: skip
-    assert cli.main(list(map(str, given))) == 2
+    write(tmp_path / "tokens.txt", line("red", "keys=0..4"))
+    assert cli.main(arguments(tmp_path, Y, "--guard", "gate", "--delta", "0.1")) == 2
     assert "keys= must be left out of" in capsys.readouterr().err
     assert not (tmp_path / "g.db").exists()
 

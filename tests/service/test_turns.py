@@ -7,9 +7,6 @@ import time
 import pytest
 
 pytest.importorskip("anyio", reason="the extra serve is not installed")
-pytest.importorskip("uvicorn")
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
 
 from radabound_fast.service import turns  # noqa: E402
 from radabound_fast.service.turns import SERVICE, Job, Lane, Turns  # noqa: E402

@@ -41,18 +41,11 @@ class ConfirmedAnswer(MeanAnswer):
 
     Attributes
     ----------
-    value : float
-        The metric on the confirmation rows.
-    low, high : float
-        Limits of the population's value, for all finalists of all batches at once.  nan, as
-        `value`, where it is released at the end alone.
-    half_width : float
-        The longer side of the interval.
-    number : int
-        The finalist's place among all.
-    name : str
-    batch : int
-        In which batch it was confirmed, from 1.
+    value, low, high, half_width : float
+        The metric on the confirmation rows, limits of the population's value, for all finalists of
+        all batches at once, and the longer side.  nan where they are released at the end alone.
+    number, name, batch : int, str, int
+        The finalist's place among all, and the batch in which it was confirmed, from 1.
     nats : float
         What each limit was taken at: its error probability is at most exp(-nats).
     search_value : float or None
@@ -70,11 +63,9 @@ class ConfirmedAnswer(MeanAnswer):
         ``limits="bootstrap"``: the proved kind of limits at the bootstrap's level, which hold for
         all finalists at once with probability about 1 - delta; None of a finalist with fewer than
         40 errors or 40 right rows, for which `low` and `high` stand in.
-    asymptotic_gain_low, asymptotic_gain_high : float or None
-        The gain's limits at the bootstrap's level; None without it, or where fewer than 40 rows
-        differ.
-    asymptotic_nats : float or None
-        What each limit of the value was taken at by the bootstrap; None without it.
+    asymptotic_gain_low, asymptotic_gain_high, asymptotic_nats : float or None
+        The gain's limits at the bootstrap's level, and what the value's were taken at; None without
+        it.  Limits are None too where fewer than 40 rows differ.
     over : dict of str to Comparison
         Gains over the other finalists of its batch that were released, by their names.
     """
@@ -170,17 +161,9 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
         return self[int(np.nanargmin(ranks))]
 
     def compare(self, a: str, b: str) -> Comparison:
-        """Return how much better one finalist is than another of its batch, with limits.
+        """Return how much better finalist `a` is than `b` of its batch, by their names.
 
-        Parameters
-        ----------
-        a, b : str
-            Names.
-
-        Returns
-        -------
-        Comparison
-            Its limits hold together with all intervals.
+        The limits hold together with all intervals.
 
         Raises
         ------

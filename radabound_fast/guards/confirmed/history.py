@@ -8,19 +8,24 @@ from dataclasses import dataclass
 from itertools import combinations, count, groupby
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
+from radabound_fast.bounds.bootstrap import two_sided_level, vectors_needed
 from radabound_fast.guards.answers import HoldoutExhausted
 from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.confirmed.answers import Finalist
-from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
 from radabound_fast.guards.declared.answers import Comparison
+from radabound_fast.rows.moments import moments_of, moments_of_gains
 from radabound_fast.rows.rounded import Rounded
+from radabound_fast.rows.signs import SignMatrix
+from radabound_fast.rows.studentised import StudentisedSums, signed_sums
 from radabound_fast.store.events import Turn
 
 Release = Literal["interval", "pass"] | Rounded
+Nats = list[float | None]  # one a claim; None: the bootstrap does not speak for it
 
 # real-valued metrics are released before the last batch on a grid of so many steps
 _GRID_STEPS = 10_000
@@ -129,6 +134,43 @@ def _finalist(fields: dict[str, Any]) -> Finalist:
     over = {name: Comparison(*pair) for name, pair in fields["over"].items()}
     gain = fields["gain"] and Comparison(*fields["gain"])
     return Finalist(**fields | {"gain": gain, "over": over})
+
+
+class Bootstrap:
+    """Rademacher signs for the finalists of one batch, and the nats that they give claims.
+
+    Rows are losses, as `rows.moments` has them; delta is the error of all claims of one kind.
+    """
+
+    def __init__(self, n_samples: int, delta: float, seed: int) -> None:
+        self._n_samples, self._delta = n_samples, delta
+        signs = SignMatrix(n_samples, vectors_needed(delta), seed=seed, signs="generated")
+        self._sums = StudentisedSums(signs)
+
+    def nats(self, claims: list[tuple[NDArray[Any], NDArray[Any] | None]]) -> Nats:
+        """``ln(2/a)``, a the level of the claims that the bootstrap speaks for.
+
+        They are on the mean losses of rows, or on their gains over a base row.
+        """
+        m, every, parts = self._n_samples, self._sums.extremes(), [np.empty(0, np.bool_)]
+        for rows, base in claims:
+            if base is None:
+                moments, of_base = moments_of(rows, m), None
+                means = moments.means
+            else:
+                moments = moments_of_gains(rows, base, m)
+                means = -moments.means  # T is of a row's loss less the base's
+                of_base = signed_sums(self._sums.signs, base[np.newaxis])[0]
+            extremes = self._sums.extremes(of_base)
+            self._sums.update(rows, [(extremes, means, moments.scales_of_enough(m))])
+            every.join(extremes)
+            parts.append(moments.enough(m))
+        enough = np.concatenate(parts)
+        if not enough.any():
+            return [None] * len(enough)
+        share = self._delta * float(enough.mean())  # the others have theirs by Bonferroni
+        nats = math.log(2.0 / two_sided_level(every, share, int(enough.sum())))
+        return [nats if is_enough else None for is_enough in enough.tolist()]
 
 
 @dataclass(frozen=True)
@@ -277,15 +319,16 @@ class Confirmation:
 
     def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
         """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
-        k, rows = len(candidates), self.rows
-        gains: Nats = [None] * k
+        k = len(candidates)
+        without: Nats = [None] * k
         if self.seed is None:
-            return gains, gains, [None] * (math.comb(k, 2) if self.pairs else 0)
-        delta = self.delta / self._n_families
-        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self.seed)
+            return without, without, [None] * (math.comb(k, 2) if self.pairs else 0)
+        bootstrap = Bootstrap(self.rows.n_samples, self.delta / self._n_families, self.seed)
+        rows, gains = self.rows.in_units(candidates), without
         if self.baseline is not None:
-            gains = bootstrap.of_gains(rows.in_units([self.baseline])[0])
-        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self.pairs else []
+            gains = bootstrap.nats([(rows, self.rows.in_units([self.baseline])[0])])
+        pairs = [(rows[n:], row) for n, row in enumerate(rows[:-1], 1)] if self.pairs else []
+        return bootstrap.nats([(rows, None)]), gains, bootstrap.nats(pairs)
 
     def end(self, turn: Turn) -> History:
         """Release all of every finalist, if that has not happened yet."""

@@ -79,23 +79,20 @@ def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
     return chosen.copy()
 
 
-def check_gains(holdout: Holdout | Losses, stratify: bool, **wanted: Any) -> None:
-    """ValueError where gains are asked for, by the name of the argument, that have no limits."""
-    for name, is_wanted in wanted.items():
-        if not is_wanted:
-            continue
-        if not isinstance(holdout, Holdout) or holdout.metric not in MEANS:
-            raise ValueError(
-                f"{name} must be left out with {holdout.metric!r}: gains are of means of labelled "
-                f"rows, {', '.join(MEANS)}"
-            )
-        if holdout.weighting is not None:
-            raise ValueError(f"{name} must be left out beside sample_weight or groups")
-        if stratify:
-            raise ValueError(
-                f"{name} must be left out with stratify=True: limits of gains are proved for "
-                "independent rows"
-            )
+def check_gains(holdout: Holdout | Losses, stratify: bool, name: str) -> None:
+    """ValueError where the gains that an argument of this name is for have no limits."""
+    if not isinstance(holdout, Holdout) or holdout.metric not in MEANS:
+        raise ValueError(
+            f"{name} must be left out with {holdout.metric!r}: gains are of means of labelled "
+            f"rows, {', '.join(MEANS)}"
+        )
+    if holdout.weighting is not None:
+        raise ValueError(f"{name} must be left out beside sample_weight or groups")
+    if stratify:
+        raise ValueError(
+            f"{name} must be left out with stratify=True: limits of gains are proved for "
+            "independent rows"
+        )
 
 
 def check_bootstrap(

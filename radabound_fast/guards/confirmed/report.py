@@ -25,21 +25,12 @@ class ConfirmedReport(SearchReport):
     ----------
     metric : str
         A name in `radabound_fast.metrics.METRICS`, or "mean loss".
-    n_search_rows, n_confirmation_rows : int
-    n_models : int
-        Finalists that were confirmed.
-    n_batches : int or None
-        How many batches were declared; None: any number.
-    delta : float
-        The probability that any interval misses.
-    guarantee : str
-        What holds, and what is assumed.
-    answers : ConfirmedAnswers
-        What was released of the finalists, in the order in which they were confirmed.
+    n_search_rows, n_confirmation_rows, n_models : int
+        Rows of each kind, and finalists that were confirmed.
+    n_batches, delta, guarantee, answers, best
+        As in the search.
     where : str
         Where the value is that intervals speak of.
-    best : ConfirmedAnswer
-        As `ConfirmedSearch.best`.
     """
 
     metric: str
@@ -97,12 +88,9 @@ class ConfirmedReport(SearchReport):
         return f"for {counted(n, 'finalist')} at once, as if they were {as_if:.3g} independent ones"
 
     def plot(self) -> Figure:
-        """The finalists with their intervals, the best on top, and their scores of the search.
+        """The finalists, the best on top, with their intervals; needs the extra ``plot``.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            matplotlib is missing: it is the extra ``plot``.
+        Their scores on the search rows stand beside them.
         """
         from radabound_fast.plots import finalists_figure
 

@@ -68,8 +68,8 @@ class ConfirmedSearch(Guard):
     Parameters
     ----------
     judged : array_like, Holdout, int or Losses
-        What is judged: labels, or a `Holdout` with any metric; then finalists are predictions.  Or
-        a number of rows; then they are losses.
+        Labels, or a `Holdout` with any metric; then finalists are predictions.  Or a number of
+        rows; then they are losses.
     delta : float
         The probability that any interval misses, in (0, 1).
     confirm_share : float, default 0.5
@@ -136,11 +136,6 @@ class ConfirmedSearch(Guard):
     (0.1175, 0.1058, 0.13)
     """
 
-    confirm_share: float
-    n_batches: int | None
-    stratify: bool
-    pairs: bool
-    limits: Literal["proved", "bootstrap"]
     _record: EventRecord | None = None
     _has_gains: bool
 
@@ -162,41 +157,35 @@ class ConfirmedSearch(Guard):
         holdout = as_judged(judged)
         if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
             raise ValueError("confirm_share, seed and stratify must be left out beside rows")
-        stratify, share = check_bool(stratify=stratify), check_real(confirm_share=confirm_share)
-        if not 0.0 < share <= 1.0:
+        self.stratify = check_bool(stratify=stratify)
+        self.confirm_share = check_real(confirm_share=confirm_share)
+        if not 0.0 < self.confirm_share <= 1.0:
             raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
-        check_gains(holdout, stratify, baseline=baseline is not None, pairs=check_bool(pairs=pairs))
-        n_batches = None if n_batches is None else check_count(n_batches=n_batches)
-        if check_choice(("proved", "bootstrap"), limits=limits) == "bootstrap":
-            check_bootstrap(holdout, stratify, n_batches, check_delta(delta))
+        self.pairs = check_bool(pairs=pairs)
+        for name, is_wanted in (("baseline", baseline is not None), ("pairs", pairs)):
+            if is_wanted:
+                check_gains(holdout, stratify, name)
+        self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
+        self.limits = check_choice(("proved", "bootstrap"), limits=limits)
+        if limits == "bootstrap":
+            check_bootstrap(holdout, stratify, self.n_batches, check_delta(delta))
         self._seed = None
         if rows is None:
             self._seed = check_seed(seed)
-            chosen = drawn_rows(holdout, share, self._seed, stratify=stratify)
+            chosen = drawn_rows(holdout, self.confirm_share, self._seed, stratify=stratify)
         else:
             chosen = chosen_rows(holdout, rows)
         check_classes(holdout, confirmation=chosen, search=~chosen)
-        self._set_up(
-            holdout,
-            chosen,
-            delta=check_delta(delta),
-            confirm_share=share,
-            n_batches=n_batches,
-            stratify=stratify,
-            pairs=pairs,
-            limits=limits,
-        )
+        self.delta = check_delta(delta)
+        self._set_up(holdout, chosen)
         self._baseline = None if baseline is None else self._read(baseline, "baseline")
         self._has_gains = baseline is not None
         least = confirmation_nats(1, self.delta, n_batches=self.n_batches)
         warn_of_few(self._confirmation_part, least)
         holdout.note_guard(None)
 
-    def _set_up(
-        self, holdout: Holdout | Losses, chosen: NDArray[np.bool_], **parameters: Any
-    ) -> None:
-        """All of a search but its baseline, of parameters that were checked."""
-        vars(self).update(parameters)
+    def _set_up(self, holdout: Holdout | Losses, chosen: NDArray[np.bool_]) -> None:
+        """All of a search but its parameters and its baseline."""
         self._holdout = holdout
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
         self.search_part = holdout.part(~chosen) if self._search.n_rows else None
@@ -223,7 +212,7 @@ class ConfirmedSearch(Guard):
 
     @sealed
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
-        """Find confirmation rows whose features are those of a search row, and warn of them.
+        """Return which confirmation rows have the features of a search row, and warn of them.
 
         Rows that come twice are no independent draws, and a model that was fitted to the search
         rows knows them: pass such rows as one group (`Holdout`).
@@ -232,10 +221,6 @@ class ConfirmedSearch(Guard):
         ----------
         X : array_like, shape (n_samples, n_features)
             The features of all rows.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_samples,)
         """
         return repeated_rows(X, self._confirmation.rows)
 
@@ -302,7 +287,9 @@ class ConfirmedSearch(Guard):
         at_least: float | None = None,
         at_most: float | None = None,
     ) -> ConfirmedAnswers | ConfirmedAnswer:
-        """Judge a batch of finalists on the confirmation rows.
+        """Judge a batch of finalists on the confirmation rows, or a single one.
+
+        The same predictions again have the stored answer, and cost nothing.
 
         Parameters
         ----------
@@ -318,10 +305,6 @@ class ConfirmedSearch(Guard):
         at_least, at_most : float, optional
             The bar of ``release="pass"``: a finalist passes if its whole interval is there.
 
-        Returns
-        -------
-        ConfirmedAnswers, or ConfirmedAnswer of a single finalist
-
         Raises
         ------
         HoldoutExhausted
@@ -331,10 +314,6 @@ class ConfirmedSearch(Guard):
             changed then.
         RuntimeError
             This is a copy of a search in memory.
-
-        Notes
-        -----
-        The same predictions again are the stored answer, and cost nothing.
         """
         question = Question.of(release, at_least, at_most)
         events, judge = self._own_events(), self._judge()
@@ -350,10 +329,10 @@ class ConfirmedSearch(Guard):
 
     @sealed
     def nominate(self, name: str, y_pred: Any) -> None:
-        """Keep a model as a finalist, until ``confirm()`` confirms all that were nominated.
+        """Store a model as a finalist, until ``confirm()`` confirms all that were nominated.
 
-        Nothing is told of it, and nothing is paid.  A name that is nominated again stands for the
-        later model.  So people or programs that do not know each other can share one batch.
+        Nothing is released of it, and nothing is paid.  A name that is nominated again stands for
+        the later model.  So people or programs that do not know each other can share one batch.
 
         Parameters
         ----------
@@ -364,8 +343,6 @@ class ConfirmedSearch(Guard):
         ------
         TypeError, ValueError
             Not such predictions, another model was confirmed by this name, or the search has ended.
-        RuntimeError
-            This is a copy of a search in memory.
         """
         events, judge = self._own_events(), self._judge()
         (model,) = self._models({name: y_pred})
@@ -418,11 +395,6 @@ class ConfirmedSearch(Guard):
 
         Values, intervals, gains and pairs that were not released before are released here, at the
         nats of their batch.
-
-        Raises
-        ------
-        RuntimeError
-            This is a copy of a search in memory.
         """
         judge = self._judge()
         history = self._own_events().turn(judge.end)
@@ -512,7 +484,8 @@ class ConfirmedSearch(Guard):
         holdout = opening.as_stored(stored["metric"], n_samples)
         if opening.holdout is None and stored["metric"] is not None:  # to be read, without labels
             search = cls.__new__(cls)
-            search._set_up(holdout, rows, **parameters)
+            vars(search).update(parameters)
+            search._set_up(holdout, rows)
             search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
             search._metric = Measure.from_description(stored["metric"], None)
             return search
@@ -549,10 +522,7 @@ class ConfirmedSearch(Guard):
     def report(self) -> ConfirmedReport:
         """Return the result so far: a sentence to paste, a table, JSON, a page, a picture.
 
-        Raises
-        ------
-        ValueError
-            Nothing was confirmed yet, or no interval was released.
+        ValueError if nothing was confirmed yet, or no interval was released.
         """
         from radabound_fast.guards.confirmed.report import ConfirmedReport
 

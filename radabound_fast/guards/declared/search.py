@@ -175,7 +175,7 @@ class DeclaredSearch(Guard):
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._queries = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_stored + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
         if self.n_best is not None:
@@ -543,7 +543,7 @@ class DeclaredSearch(Guard):
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         table = np.array([entry[:-2] for entry in entries.values()], self._terms.dtype)
-        columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
+        columns = list(table.reshape(-1, self._terms.measure.n_stored).T)
         nats = np.array([entry[-2] for entry in entries.values()], np.float64)
         return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
 

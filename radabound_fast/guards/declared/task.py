@@ -118,7 +118,7 @@ class SearchTask(Task):
         n = _n_columns(y_pred, self.n_samples)
         if start or n != self.n_samples:
             span = self.span(start, n)
-            if measure.keeps == "limits":
+            if measure.stores == "limits":
                 raise ValueError(
                     f"start must be 0, with all {self.n_samples} samples, for the metric "
                     f"{measure.name!r}: its limits take whole rows"
@@ -200,9 +200,9 @@ class SearchTask(Task):
         assert truth is not None and isinstance(measure, Measure)
         paid = self.terms.nats + nats
         if truth.counts_errors:
-            counts, hashes = truth.keep_errors(rows, key)
+            counts, hashes = truth.stored_errors(rows, key)
             return Rows(measure.released(counts, paid), hashes)
-        stored = truth.keep(measure, rows, paid)
+        stored = truth.stored(measure, rows, paid)
         return Rows(stored, None if key is None else fingerprints_of(rows, key))
 
     @property
@@ -238,7 +238,7 @@ class SearchTask(Task):
             return np.zeros(len(one), np.uint64) if one.fingerprints is None else one.fingerprints
 
         rows = Rows(
-            joined(np.empty((0, measure.n_kept), self.terms.dtype), stored),
+            joined(np.empty((0, measure.n_stored), self.terms.dtype), stored),
             joined(np.empty(0, np.uint64), hashes),
             "losses" if is_loss else "predictions",
         )

@@ -1,1 +1,1 @@
-"""The release gate: `gate` asks and stores, `rules` decides, `history` counts, `report` closes."""
+"""The release gate: `gate` asks and stores, `rules` decides, `verdicts` has the history."""

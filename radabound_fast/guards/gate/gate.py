@@ -24,9 +24,8 @@ from radabound_fast.guards.candidates import (
     rows_of,
     to_bytes,
 )
-from radabound_fast.guards.gate.history import History, Verdict
-from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
+from radabound_fast.guards.gate.verdicts import GateReport, History, JudgedCandidate, Verdict
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
@@ -165,13 +164,9 @@ class Gate(Guard, Owned):
         self._rows: CandidateRows | None = rows_of(holdout)
         self._measured: dict[str, Any] | None = None  # None: mean losses
         if isinstance(holdout, Holdout):
-            measure = holdout.truth.measure(bytes(16))
-            self._measured = {
-                "name": measure.name,
-                "options": dict(measure.options),
-                "weighting": measure.weighting,
-                "classes": holdout.labels.hash_of_classes(),
-            }
+            described = holdout.truth.measure(bytes(16)).describe()
+            self._measured = {name: described[name] for name in ("name", "options", "weighting")}
+            self._measured["classes"] = holdout.labels.hash_of_classes()
         self._events: Events = EventList()
         self._logs = hears_queries()
 
@@ -350,15 +345,7 @@ class Gate(Guard, Owned):
         HoldoutExhausted
             The declared number of candidates was used, or the gate was closed.
         """
-        self._check_owner()
-        return self._ask(self._readable().read(y_pred, "y_pred"))
-
-    def _ask(self, stored: NDArray[Any]) -> Verdict:
-        octets = to_bytes(stored)
-        verdict = self._events.turn(lambda turn: self._answer(turn, stored, octets))
-        if self._logs:
-            note_answer(self.kind, verdict.number, None)
-        return verdict
+        return self.query_many([y_pred])[0]
 
     @sealed
     def query_many(self, Y_pred: Any) -> list[Verdict]:
@@ -381,14 +368,16 @@ class Gate(Guard, Owned):
         rows, verdicts = self._readable(), []
         for stored in [rows.read(y_pred, "y_pred") for y_pred in Y_pred]:
             try:
-                verdicts.append(self._ask(stored))
+                verdicts.append(self._events.turn(partial(self._answer, stored, to_bytes(stored))))
             except HoldoutExhausted:
                 if not verdicts:
                     raise
                 break
+            if self._logs:
+                note_answer(self.kind, verdicts[-1].number, None)
         return verdicts
 
-    def _answer(self, turn: Turn, stored: NDArray[Any], octets: bytes) -> Verdict:
+    def _answer(self, stored: NDArray[Any], octets: bytes, turn: Turn) -> Verdict:
         rules, rows = self._rules, self._readable()
         history, fingerprint = self._history_of(turn), fingerprint_of(stored, self._secret)
         if history.is_closed:
@@ -431,12 +420,8 @@ class Gate(Guard, Owned):
         Returns
         -------
         int
-            The candidate that the next one is compared with; 0 for the baseline.
-
-        Raises
-        ------
-        ValueError
-            There is no pass to take back.
+            The candidate that the next one is compared with; 0 for the baseline.  ValueError if
+            there is no pass to take back.
         """
         self._check_owner()
 
@@ -453,13 +438,8 @@ class Gate(Guard, Owned):
     def close_out(self) -> GateReport:
         """End the gate, and only then release the values and intervals of all its candidates.
 
-        The losses are counted again from the predictions that the gate keeps.  Closed again it
-        returns the same.
-
-        Raises
-        ------
-        TypeError
-            The gate was opened without the labels.
+        The losses are counted again from the predictions that the gate stores.  Closed again it
+        returns the same.  TypeError if the gate was opened without the labels.
         """
         self._check_owner()
         self._readable()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_bool, check_choice, check_count, check_delta, check_real
 from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
-from radabound_fast.guards.gate.history import VERDICTS
+from radabound_fast.guards.gate.verdicts import VERDICTS
 from radabound_fast.guards.release import described, release_from
 from radabound_fast.rows.packing import as_array, check_shape
 from radabound_fast.rows.parts import rows_of_text, text_of_rows

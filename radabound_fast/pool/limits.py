@@ -1,24 +1,87 @@
-"""Which models of a pool are better than its baseline: exact tests, a step-down, and limits."""
+"""Limits of all models at the bootstrap's level, and which are better than the baseline."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.bounds.bootstrap import one_sided_level
-from radabound_fast.pool.exact import holm
+from radabound_fast.bounds.bootstrap import one_sided_level, two_sided_level
 from radabound_fast.pool.judging import Judge
-from radabound_fast.pool.results import BetterModels
+from radabound_fast.pool.results import BetterModels, PoolIntervals
 from radabound_fast.rows.moments import Moments
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+def level_of(
+    enough: Mask, delta: float, bootstrap: Callable[[float, int], float]
+) -> tuple[float, float, float]:
+    """The error of one model's statement, and as many independent models would have that.
+
+    The first is the share of delta of the models that the bootstrap speaks for, `enough`; it finds
+    the level of these from their share and number.  Without any it is Bonferroni's.
+    """
+    k, n, share = len(enough), int(enough.sum()), delta * float(enough.mean())
+    if n == 0:
+        return share, delta / k, float(k)
+    level = bootstrap(share, n)
+    return share, level, share / level
+
+
+class Intervals:
+    """Limits of every model: from counts at once, of real-valued losses as their rows go by.
+
+    `extremes` are those of the losses of all models that the bootstrap speaks for.
+    """
+
+    def __init__(
+        self, judge: Judge, extremes: StudentisedExtremes, moments: Moments, delta: float
+    ) -> None:
+        self._judge, self._moments = judge, moments
+        k, self._enough = len(moments.means), moments.enough(judge.n_units)
+        _, self._level, self._as_if = level_of(
+            self._enough, delta, lambda share, n: two_sided_level(extremes, share, n)
+        )
+        bonferroni = np.full(k, math.log(2.0 * k / delta))
+        self._nats = np.where(self._enough, math.log(2.0 / self._level), bonferroni), bonferroni
+        self._limits = np.empty((2, 2, k))  # of expected losses: the bootstrap's and Bonferroni's
+        counted = moments.are_counts
+        for nats, limits in zip(self._nats, self._limits, strict=True):
+            limits[:, counted] = judge.limits_of_counts(moments.plus[counted], nats[counted])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows are needed: some losses are real."""
+        return not self._moments.are_counts.all()
+
+    def take(self, first: int, rows: Array) -> None:
+        """Take in rows of the pool, numbered from `first` on."""
+        if rows.dtype != np.uint64:
+            part = slice(first, first + len(rows))
+            for nats, limits in zip(self._nats, self._limits, strict=True):
+                limits[:, part] = self._judge.limits(rows, self._moments.of(part), nats[part])
+
+    def result(self, names: Sequence[Any]) -> PoolIntervals:
+        """What holds of the models with these names, after all rows."""
+        (lows, highs), proved = np.sort(self._judge.metric_of(self._limits), axis=1)
+        return PoolIntervals(
+            names=names,
+            values=np.asarray(self._judge.metric_of(self._moments.means)),
+            lows=lows,
+            highs=highs,
+            bonferroni_lows=proved[0],
+            bonferroni_highs=proved[1],
+            by_bootstrap=self._enough,
+            level=self._level,
+            as_if=self._as_if,
+        )
 
 
 class StepDown:
@@ -41,11 +104,9 @@ class StepDown:
         self._judge, self._sums, self._rest, self._delta = judge, sums, none_yet, delta
         self._gains, self._p_values = gains, p_values
         k, self._enough = len(p_values), gains.enough(judge.n_units)
-        n, self._share = int(self._enough.sum()), delta * float(self._enough.mean())
-        self._level, self._as_if = delta / k, float(k)
-        if n:
-            self._level = one_sided_level(-extremes.lowest, self._share, n)
-            self._as_if = self._share / self._level
+        self._share, self._level, self._as_if = level_of(
+            self._enough, delta, lambda share, n: one_sided_level(-extremes.lowest, share, n)
+        )
         self._first = self._enough & (p_values <= self._level)
         self._may_be = p_values <= delta  # nothing above is found by any step
         self._nats = np.where(self._enough, -math.log(self._level), math.log(k / delta))
@@ -108,3 +169,17 @@ class StepDown:
         # T is of the model's loss less the baseline's
         gains = self._gains.of(numbers)
         self._sums.update(rows, [(extremes, -gains.means, gains.scales)])
+
+
+def holm(p_values: Floats, delta: float) -> Mask:
+    """Holm's step-down: which claims are rejected, with a familywise error of delta, proved.
+
+    Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+    Statistics 6.
+    """
+    n = len(p_values)
+    order = np.argsort(p_values, kind="stable")
+    passes = p_values[order] <= delta / np.arange(n, 0, -1)
+    rejected = np.zeros(n, np.bool_)
+    rejected[order[np.logical_and.accumulate(passes)]] = True
+    return rejected
