@@ -38,12 +38,20 @@ def open_guard(
     A guard has a `_description`, what never changes of it as JSON: its kind, parameters, and what
     it judges.  `_of_file` makes the guard of a database, if it is the one that is opened.
     """
+    from radabound_fast import store  # which guards in memory do without
+
     opening = Opening(cls, path, judged, holdout_id, arguments)
-    guard = new = None
+    guard: Any = None
+    new: Any = None
     if opening.can_make and not os.path.exists(path):
         guard = cls(opening.apart(), **opening.given)
         new = guard._description() | {"holdout": opening.new_identity()}
-    record = cls._open_record(path, durability, new, guard)
+    record: Any
+    if cls._record_kind == "Ledger":
+        begins = None if guard is None else (new, guard._shared.progress())
+        record = store.open_ledger(path, durability, begins)
+    else:
+        record = store.open_record(getattr(store, cls._record_kind), path, durability, new)
     try:
         opening.check_made_for(cls.kind, record.description)
         if guard is None or not same_json(new, record.description):  # or another was faster
