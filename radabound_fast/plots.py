@@ -1,9 +1,9 @@
 """Figures, drawn from arrays: with experiments/figures.py the only importer of matplotlib.
 
 Every function returns a `matplotlib.figure.Figure` made without pyplot, so that nothing
-opens a window, touches global state or outlives the caller. ``figure.savefig(path)`` writes
-it; matplotlib picks the canvas for the file's ending (Agg for .png).  `title` and `subtitle`
-stand above the axes, `metric` beside them.
+opens a window, touches global state or outlives the caller.  `title` and `subtitle` stand above the
+axes, `metric` beside them.  A curve that is empty or not one-dimensional, and lengths that differ,
+are a ValueError.
 """
 
 from __future__ import annotations
@@ -60,16 +60,11 @@ def search_figure(
     first, and a band after another shows through from under it.  `halts` says for each guard which
     query (1 is the first) it withheld; None if it answered all.
 
-    Where the truth leaves the last band, the gap is filled and the first query named.  A curve that
-    is empty or not one-dimensional, lengths that differ and a halt that is none of the queries are
-    a ValueError.
+    Where the truth leaves the last band, the gap is filled and the first query named.  A halt that
+    is none of the queries is a ValueError.
     """
-    holdout = _curve(holdout_error=holdout_error)
-    truth = _curve(true_error=true_error, length=len(holdout))
-    edges = {
-        name: (_curve(low=low, length=len(holdout)), _curve(high=high, length=len(holdout)))
-        for name, (low, high) in bands.items()
-    }
+    holdout, truth = _curves(holdout_error=holdout_error, true_error=true_error)
+    edges = {name: _curves(len(holdout), low=low, high=high) for name, (low, high) in bands.items()}
     _check_halts(halts, len(holdout))
     what = "models judged by the same holdout"
     figure, axes = _figure(title, subtitle, len(holdout), what, with_halts=bool(halts))
@@ -91,16 +86,24 @@ def search_figure(
     outside = np.flatnonzero((truth < low) | (truth > high))
     if len(outside):
         first = outside[0]
-        text = f"the truth leaves\n{name}"
-        _point_out(axes, first + 1, truth[first], text, below=truth[first] < low[first])
-    _label_ends(
-        axes,
-        [
-            (truth[-1], "true error of\nthe best so far", RED),
-            (holdout[-1], "its error on\nthe holdout", BLUE),
-            *((high[-1], name, FAINT) for name, (_, high) in edges.items()),
-        ],
-    )
+        below = truth[first] < low[first]
+        axes.annotate(
+            f"the truth leaves\n{name}",
+            (first + 1, truth[first]),
+            xytext=(max(_share_of_width(axes, first + 1) - 0.17, 0.2), 0.05 if below else 0.95),
+            textcoords="axes fraction",
+            color=RED,
+            fontsize=10,
+            ha="center",
+            va="center",
+            arrowprops={"arrowstyle": "->", "color": RED},
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+            zorder=5,
+        )
+    ends = [(high[-1], name, FAINT) for name, (_, high) in edges.items()]
+    ends.append((truth[-1], "true error of\nthe best so far", RED))
+    ends.append((holdout[-1], "its error on\nthe holdout", BLUE))
+    _label_ends(axes, ends)
     _mark_halts(axes, halts, len(holdout))
     return figure
 
@@ -111,8 +114,6 @@ def audit_figure(
     halts: Mapping[str, int | None],
     *,
     without_signs: Mapping[str, int] | None = None,
-    title: str = "How fast these queries use up the holdout",
-    subtitle: str = "A guard answers while the complexity (blue) is within its budget (dashed)",
 ) -> Figure:
     """Complexity against the number of queries, with each bound's budget and halt.
 
@@ -123,19 +124,23 @@ def audit_figure(
     edge.  `halts` are as in `search_figure`; `without_signs` says for a bound that answers so many
     queries whatever their complexity how many.
 
-    ValueError: no bound, other bounds in one of the three, a curve that is empty or not
-    one-dimensional, or a halt that is none of the queries.
+    ValueError: no bound, other bounds in one of the three, or a halt that is none of the queries.
     """
     if not complexities or not complexities.keys() == budgets.keys() == halts.keys():
         raise ValueError(
             "complexities, budgets and halts must name the same bounds, at least one, got "
             f"{sorted(complexities)}, {sorted(budgets)}, {sorted(halts)}"
         )
-    curves = {bound: _curve(complexities=curve) for bound, curve in complexities.items()}
+    curves = {bound: _curves(complexities=curve)[0] for bound, curve in complexities.items()}
     n_queries = max(map(len, curves.values()))
     _check_halts(halts, n_queries)
-    what = "queries on the same holdout"
-    figure, axes = _figure(title, subtitle, n_queries, what, with_halts=True)
+    figure, axes = _figure(
+        "How fast these queries use up the holdout",
+        "A guard answers while the complexity (blue) is within its budget (dashed)",
+        n_queries,
+        "queries on the same holdout",
+        with_halts=True,
+    )
     axes.set_ylabel("complexity of all queries so far", color=INK)
 
     ends = []
@@ -184,16 +189,12 @@ def report_figure(
     each, rising; the last is that of all.  `baseline` is a dashed line.
 
     More than 2,000 scores are drawn as a density, without their single intervals.  Scores far from
-    all others, other than the best, are marked at the edge, and their number is told.  A curve that
-    is empty or not one-dimensional, and lengths that differ, are a ValueError.
+    all others, other than the best, are marked at the edge, and their number is told.
     """
-    scores = _curve(values=values)
+    scores, low, high, place = _curves(values=values, lows=lows, highs=highs, best=best)
     n_shown = len(scores)
-    low, high = _curve(lows=lows, length=n_shown), _curve(highs=highs, length=n_shown)
-    place = _curve(best=best, length=n_shown).astype(np.int64)
-    number = np.arange(1, n_shown + 1)
-    if numbers is not None:
-        number = _curve(numbers=numbers, length=n_shown).astype(np.int64)
+    (number,) = _curves(n_shown, numbers=np.arange(1, n_shown + 1) if numbers is None else numbers)
+    place, number = place.astype(np.int64), number.astype(np.int64)
     last, n_models = place[-1], int(number[-1])
     figure, axes = _figure(title, subtitle, n_models, "models, in the order asked", log=False)
     axes.set_ylabel(metric, color=INK)
@@ -259,8 +260,7 @@ def finalists_figure(
     where there is none, are drawn as hollow marks.
     """
     n_shown = min(len(names), 30)
-    value = _curve(values=values)[:n_shown]
-    low, high = _curve(lows=lows)[:n_shown], _curve(highs=highs)[:n_shown]
+    value, low, high = (each[:n_shown] for each in _curves(values=values, lows=lows, highs=highs))
     figure, axes = _figure(title, subtitle, n_shown, metric, log=False)
     figure.set_size_inches(9, 2.6 + 0.32 * n_shown)
     axes.set_position((0.22, 0.9 / figure.get_figheight(), 0.74, 1 - 1.9 / figure.get_figheight()))
@@ -306,7 +306,7 @@ def shares_figure(
     figure, axes = _figure(title, subtitle, 1, "share of the rows that is kept", log=False)
     ends = []
     for place, (name, widths) in enumerate(curves.items()):
-        width = _curve(widths=widths, length=len(shares))
+        (width,) = _curves(len(shares), widths=widths)
         color = BLUE if place == len(curves) - 1 else LIGHT_BLUE
         axes.plot(shares, width, color=color, linewidth=2.2)
         ends.append((float(width[-1]), name, color))
@@ -355,12 +355,11 @@ def pool_figure(
     """The scores of a pool of models, the best first, with their intervals, and a baseline.
 
     All arrays have shape (n_models,); `may_be_best` says which models may be the best, `baseline`
-    is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.  A curve
-    that is empty or not one-dimensional, and lengths that differ, are a ValueError.
+    is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.
     """
-    scores = _curve(values=values)
-    low, high = _curve(lows=lows, length=len(scores)), _curve(highs=highs, length=len(scores))
-    best = _curve(may_be_best=may_be_best, length=len(scores)) > 0
+    given = {"values": values, "lows": lows, "highs": highs, "may_be_best": may_be_best}
+    scores, low, high, may_be = _curves(**given)
+    best = may_be > 0
     figure, axes = _figure(title, subtitle, len(scores), "models, the best on the holdout first")
     axes.set_ylabel(metric, color=INK)
     places = np.arange(len(scores))
@@ -393,7 +392,6 @@ def plan_figure(
     *,
     n_samples: int,
     epsilon: float | None,
-    title: str = "How far every answer may be from its truth",
     subtitle: str,
 ) -> Figure:
     """Half-widths against the number of samples, `sizes`, which increase.
@@ -401,9 +399,10 @@ def plan_figure(
     `searches` has for each size of a declared space the half-width of every answer, `guesses` the
     smallest epsilon at which a thousand guesses that pass are answered.  In either, nan stands for
     none; a curve that is nan throughout is not drawn.  `n_samples` and `epsilon`, the holdout in
-    question, are a dot.  No curve at all, and one that is not as long as `sizes`, are a ValueError.
+    question, are a dot.  No curve at all is a ValueError.
     """
-    across = _curve(sizes=sizes)
+    (across,) = _curves(sizes=sizes)
+    title = "How far every answer may be from its truth"
     figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
     axes.set_xlim(across[0], across[-1])
     axes.set_yscale("log")
@@ -414,7 +413,7 @@ def plan_figure(
     ]
     ends = []
     for name, values, shade in named:
-        curve = _curve(curves=values)
+        (curve,) = _curves(curves=values)
         if len(curve) != len(across):
             raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
         if np.isfinite(curve).any():
@@ -442,11 +441,7 @@ def plan_figure(
 
 
 def gate_figure(
-    lines: Mapping[int, Sequence[tuple[int, float]]],
-    *,
-    height: str,
-    title: str = "What a release gate asks of a candidate",
-    subtitle: str,
+    lines: Mapping[int, Sequence[tuple[int, float]]], *, height: str, subtitle: str
 ) -> Figure:
     """What passes a release gate against the number of the candidate.
 
@@ -456,7 +451,7 @@ def gate_figure(
     if not any(lines.values()):
         raise ValueError("lines must hold a candidate that can pass, got none")
     last = max(candidate for line in lines.values() for candidate, _ in line)
-    figure, axes = _figure(title, subtitle, last, "candidate")
+    figure, axes = _figure("What a release gate asks of a candidate", subtitle, last, "candidate")
     axes.set_xscale("log", base=2)
     axes.set_xlim(0.95, max(2, last))
     axes.set_ylabel(height, color=INK)
@@ -480,14 +475,20 @@ def _power(number: int) -> str:
     return f"{number:,}"
 
 
-def _curve(*, length: int | None = None, **named: ArrayLike) -> NDArray[np.float64]:
-    ((name, values),) = named.items()
-    curve = np.asarray(values, dtype=np.float64)
-    if curve.ndim != 1 or not len(curve):
-        raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
-    if length is not None and len(curve) != length:
-        raise ValueError(f"{name} must have a value for each of {length} queries, got {len(curve)}")
-    return curve
+def _curves(length: int | None = None, /, **named: ArrayLike) -> list[NDArray[np.float64]]:
+    """Arrays of this length, or of that of the first."""
+    curves = []
+    for name, values in named.items():
+        curve = np.asarray(values, dtype=np.float64)
+        if curve.ndim != 1 or not len(curve):
+            raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
+        length = length or len(curve)
+        if len(curve) != length:
+            raise ValueError(
+                f"{name} must have a value for each of {length} queries, got {len(curve)}"
+            )
+        curves.append(curve)
+    return curves
 
 
 def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
@@ -592,23 +593,6 @@ def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> 
 def _share_of_width(axes: Axes, query: float) -> float:
     left, right = np.log(axes.get_xlim())
     return float((np.log(query) - left) / (right - left))
-
-
-def _point_out(axes: Axes, query: float, value: float, text: str, *, below: bool) -> None:
-    """An arrow to a point, from a text near the lower or the upper edge of the axes."""
-    axes.annotate(
-        text,
-        (query, value),
-        xytext=(max(_share_of_width(axes, query) - 0.17, 0.2), 0.05 if below else 0.95),
-        textcoords="axes fraction",
-        color=RED,
-        fontsize=10,
-        ha="center",
-        va="center",
-        arrowprops={"arrowstyle": "->", "color": RED},
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
-        zorder=5,
-    )
 
 
 def _spread(

@@ -49,7 +49,7 @@ def cross_validation_interval(
         return fold_limits(means, n_rows, nats)
     means, nats = np.broadcast_arrays(means, nats)
     shape, pairs = means.shape, means.ravel() + 1j * nats.ravel()
-    places = np.arange(pairs.size)
+    places: Any = slice(None)
     if pairs.size >= _MANY:
         pairs, places = np.unique(pairs, return_inverse=True)
     lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)

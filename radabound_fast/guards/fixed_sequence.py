@@ -434,7 +434,7 @@ class _MeasuredRows:
         if (row, number) not in self._judged:
             rows = self._rows[row : row + self._n_block]
             nats = np.array([self._nats(number + place) for place in range(len(rows))])
-            stored = self._truth.keep(self._measure, rows, nats)
+            stored = self._truth.stored(self._measure, rows, nats)
             columns = self._measure.values(stored), *self._measure.intervals(stored, nats)
             answers = zip(*(column.tolist() for column in columns), strict=True)
             self._judged = {
