@@ -37,12 +37,13 @@ def add_confirm(commands: Any) -> None:
     parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
     what = parser.add_argument_group("finalists")
     options.add(what, labels="the m labels, needed for each finalist")
-    options.add_header(what)
+    options.add(what, "header")
     finalist = (
         "m predictions, or those of the confirmation rows; may be repeated: all are one batch"
     )
     options.add_one(what, "finalist", action="append", help=finalist)
-    what.add_argument("--release", choices=("interval", "pass"), help="how much is told (interval)")
+    release = {"choices": ("interval", "pass"), "help": "how much is told (interval)"}
+    options.add_one(what, "release", **release)
     options.add(
         what,
         at_least="what passes, with --release pass",
@@ -60,11 +61,8 @@ def add_confirm(commands: Any) -> None:
     once = {"action": "store_const", "const": True}
     options.add_one(rules, "stratify", help="as many of every class in each part", **once)
     options.add_one(rules, "pairs", help="compare the finalists of a batch", **once)
-    rules.add_argument(
-        "--limits",
-        choices=("proved", "bootstrap"),
-        help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
-    )
+    limits = "bootstrap: also asymptotic ones, narrower where finalists are alike (proved)"
+    options.add(rules, limits=limits)
     options.add(rules, *options.OF_PREDICTIONS)
     options.add(
         parser.add_argument_group("output"),

@@ -22,10 +22,7 @@ from radabound_fast.guards.gate.verdicts import Verdict
 from radabound_fast.holdout import Losses
 
 # conditions, as `Gate` takes them
-_CONDITIONS = (
-    "delta", "margin", "total_margin", "at_least", "at_most", "slice_margin", "n_candidates",
-    "release",
-)  # fmt: skip
+_CONDITIONS = ("delta", "slice_margin", *options.CONDITIONS)
 # shares of rows on which two models differ, for which the status says what passes
 _SHARES = (0.02, 0.05, 0.1, 0.2)
 
@@ -42,16 +39,18 @@ def add_gate(commands: Any) -> None:
     parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
     what = parser.add_argument_group("the candidate")
     options.add(what, labels="the m labels, needed for each candidate")
-    options.add_header(what)
     options.add(
-        what, candidate="its m predictions", results="or its results, a case a line: .jsonl or .csv"
+        what,
+        "header",
+        candidate="its m predictions",
+        results="or its results, a case a line: .jsonl or .csv",
     )
     options.add_one(what, "id", default="id", help="of a case (default: id)")
     score = "in [0, 1], 1 is best, or true or false (default: score)"
     options.add_one(what, "score", default="score", help=score)
     rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
     options.add(rules, delta="probability that any pass is wrong (.05)")
-    options.add_conditions(rules)
+    options.add(rules, *options.CONDITIONS)
     slices = "rows, 1 a row of the slice and 0 another, on which no candidate may be worse"
     options.add_one(rules, "slice", action="append", help=slices)
     options.add(
