@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,10 @@ def add_confirm(commands: Any) -> None:
     )
     rules = parser.add_argument_group("the search, where FILE is made; FILE has them afterwards")
     options.add(rules, "delta", confirm_share="kept for the end (.5)")
-    rules.add_argument("--n-batches", type=_batches, metavar="N", help='1, or more, or "any"')
+    rules.add_argument(
+        "--n-batches", metavar="N", help='1, or more, or "any"',
+        type=lambda text: text if text == _ANY else options.integer(text),
+    )  # fmt: skip
     options.add(
         rules,
         seed="of the split (default: drawn, and kept)",
@@ -70,10 +74,6 @@ def add_confirm(commands: Any) -> None:
         json="print it as JSON",
         plot="draw the finalists",
     )
-
-
-def _batches(text: str) -> int | str:
-    return _ANY if text == _ANY else options.integer(text)
 
 
 def _confirm(args: argparse.Namespace) -> int:
@@ -124,17 +124,8 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
         raise ValueError("--delta must be given to make FILE")
     search = ConfirmedSearch.open(args.database, holdout, **parameters)
     like = labels if options.takes_classes(search.holdout.metric) else None
-    finalists = (_finalist(one, like) for one in args.finalist or ())
-    return search, options.named_once("--finalist", finalists)
-
-
-def _finalist(text: str, like: Any) -> tuple[str, Any]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        name, path = os.path.basename(text).rpartition(".")[0] or text, text
-    if not name or not path:
-        raise ValueError(f"--finalist must be NAME=FILE or FILE, got {text}")
-    return name, read_values(path, like)
+    read = partial(read_values, like=like)
+    return search, options.named_files("--finalist", args.finalist, read, may_lack_name=True)
 
 
 def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedAnswers) -> None:

@@ -152,13 +152,25 @@ def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> N
         raise ValueError(rule.format(flag_of(name)))
 
 
-def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The values of an option that may be repeated, by names that are all different."""
+def named_files(
+    flag: str,
+    texts: list[str] | None,
+    read: Callable[[str], Any],
+    *,
+    may_lack_name: bool = False,
+) -> dict[str, Any]:
+    """What is read of the files of an option that may be repeated, by names that all differ."""
     named: dict[str, Any] = {}
-    for name, value in pairs:
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if may_lack_name and not equals:
+            name, path = os.path.basename(text).rpartition(".")[0] or text, text
+        if not name or not path:
+            form = "NAME=FILE" + " or FILE" * may_lack_name
+            raise ValueError(f"{flag} must be {form}, got {text}")
         if name in named:
-            raise ValueError(f"{option} must have each name once, got {name!r} twice")
-        named[name] = value
+            raise ValueError(f"{flag} must have each name once, got {name!r} twice")
+        named[name] = read(path)
     return named
 
 
