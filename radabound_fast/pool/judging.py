@@ -93,8 +93,6 @@ class Judge:
         span = self._truth.most - self._truth.least
         return in_units(np.clip((losses - self._truth.least) / span, 0.0, 1.0))
 
-    # ---- exact limits and tests -------------------------------------------------------------
-
     def limits(self, rows: Array, moments: Moments, nats: Floats) -> tuple[Floats, Floats]:
         """Limits of the expected loss of real-valued rows, at errors of exp(-nats) a side."""
         pairs = [
