@@ -14,6 +14,7 @@ from radabound_fast.rows.packing import as_words
 N_SAMPLES = 1003  # no multiple of 8
 LOSSES = np.random.default_rng(0).random(N_SAMPLES) < 0.3
 LABELS = np.random.default_rng(1).integers(0, 3, N_SAMPLES)
+SHUFFLED = np.random.default_rng(2).permutation(N_SAMPLES)
 
 
 def pandas_series(index=None):
@@ -62,7 +63,7 @@ CONTAINERS = {
     "ndarray": ((), np.asarray),
     "DLPack alone": ((), Tensor),
     "pandas": (("pandas",), pandas_series()),
-    "pandas, another index": (("pandas",), pandas_series(np.random.default_rng(2).permutation(N_SAMPLES))),
+    "pandas, another index": (("pandas",), pandas_series(SHUFFLED)),
     "pyarrow": (("pyarrow",), arrow_column),
     "pyarrow from bit 3": (("pyarrow",), lambda v: arrow_column(v, start=3)),
     "pyarrow from bit 16": (("pyarrow",), lambda v: arrow_column(v, start=16)),
