@@ -67,6 +67,8 @@ class BuildLibrary(build_clib):
                 "install one (Debian, Ubuntu: apt install gcc; Fedora: dnf install gcc; Alpine: "
                 "apk add gcc musl-dev; macOS: xcode-select --install)"
             )
+        for archive in glob(f"{self.build_clib}/*radabound_kernels.*"):
+            os.remove(archive)  # it would keep what sources that are gone were compiled to
         super().build_libraries(libraries)
 
 

@@ -14,8 +14,8 @@ from radabound_fast._kernels.support import n_forks
 class Owned:
     """Base class of whatever spends a holdout: belongs to the process that made it.
 
-    A subclass calls ``super().__init__()`` when it is built, and ``self._check_owner()``
-    before it takes its lock: a fork may have copied that lock while it was held.
+    A subclass calls ``self._check_owner()`` before it takes its lock: a fork may have copied that
+    lock while it was held.
     """
 
     # what to do instead of copying

@@ -153,8 +153,5 @@ cdef extern from "scan/scan.h" nogil:
     int sliced_pays(const kernel *, const sliced_kernel *, const sign_store *, const loss_rows *,
                     ptrdiff_t n_rows)
     ptrdiff_t scan_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last, verdict *)
-
-
-cdef extern from "scan/studentise.h" nogil:
     ptrdiff_t studentise_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last,
                               const studentised *into, int n_into)

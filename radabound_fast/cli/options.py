@@ -112,7 +112,7 @@ def _kind_of(name: str) -> dict[str, Any]:
     return {"action": "store_true"}
 
 
-def add_option(parser: Options, name: str, **settings: Any) -> None:
+def add_one(parser: Options, name: str, **settings: Any) -> None:
     """Add the option of this name, of which `settings` are the subcommand's own.
 
     One that is not set is None, a flag False, and the library's default is taken.
@@ -120,12 +120,12 @@ def add_option(parser: Options, name: str, **settings: Any) -> None:
     parser.add_argument(flag_of(name), **({"help": _HELP.get(name)} | _kind_of(name) | settings))
 
 
-def add_options(parser: Options, *names: str, **helps: str) -> None:
+def add(parser: Options, *names: str, **helps: str) -> None:
     """Add options with their common help, then options with help of the subcommand's own."""
     for name in names:
-        add_option(parser, name)
+        add_one(parser, name)
     for name, text in helps.items():
-        add_option(parser, name, help=text)
+        add_one(parser, name, help=text)
 
 
 def add_header(parser: Options) -> None:
@@ -135,7 +135,7 @@ def add_header(parser: Options) -> None:
 
 def add_conditions(parser: Options) -> None:
     """Add the conditions of a `Gate`."""
-    add_options(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
+    add(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
     parser.add_argument(
         "--release", choices=("pass", "three"), help="three: better, worse, neither"
     )

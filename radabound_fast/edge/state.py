@@ -232,13 +232,7 @@ class EdgeState:
 
     @classmethod
     def from_bytes(cls, slot: bytes) -> Self:
-        """One slot; what follows it, such as the rest of a page of flash, is not looked at.
-
-        Raises
-        ------
-        ValueError
-            It is no state, or not whole.
-        """
+        """One slot, whatever follows it; ValueError: it is no state, or not whole."""
         if len(slot) < _SLOT.itemsize or not slot.startswith(FORMAT):
             raise ValueError("this is no state of a guard in C")
         stored = np.frombuffer(slot, _SLOT, 1)[0]
@@ -286,10 +280,7 @@ class EdgeState:
     def from_file(cls, content: bytes) -> Self:
         """The newer of the slots that are whole, of two: each at the start of a half.
 
-        Raises
-        ------
-        ValueError
-            Neither is, or they are of two guards: made apart, or copies of one that went apart.
+        ValueError: neither is, or they are of two guards, or of copies of one that went apart.
         """
         slots = cls.whole_slots(content)
         if not slots:
@@ -378,16 +369,15 @@ def margins_header(n_samples: int, space_size: int, delta: float) -> str:
     )
 
 
-def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
+def _array(numbers: Iterable[int], form: str) -> str:
     """Numbers in lines, with commas."""
-    lines, line = [], "   "
+    lines = ["   "]
     for number in numbers:
         item = f" {form.format(number)},"
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = "   "
-        line += item
-    return "\n".join([*lines, line])
+        if len(lines[-1]) + len(item) > 96:
+            lines.append("   ")
+        lines[-1] += item
+    return "\n".join(lines)
 
 
 def _free(rule: HaltingRule) -> dict[str, Any]:

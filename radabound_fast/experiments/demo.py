@@ -462,12 +462,6 @@ def main(
         print(_report(split, trees, moves, report, n_candidates, folder))
 
 
-def _python() -> str:
-    """The interpreter that runs this, as short as it can be typed here."""
-    here, interpreter = Path.cwd(), Path(sys.executable)
-    return str(interpreter.relative_to(here) if interpreter.is_relative_to(here) else interpreter)
-
-
 def _report(
     split: Split,
     trees: Sequence[Mapping[str, Outcome]],
@@ -481,7 +475,9 @@ def _report(
     n_free, n_kept = confirmed.n_search_rows, confirmed.n_confirmation_rows
     files = "--labels", str(folder / "labels.npy"), "--predictions", str(folder / "predictions.npy")
     space = "--delta", f"{DELTA:g}", "--space-size", str(SPACE_SIZE)
-    audit = shlex.join([_python(), "-m", "radabound_fast", "audit", *files, *space])
+    here, python = Path.cwd(), Path(sys.executable)  # as short as it can be typed here
+    python = python.relative_to(here) if python.is_relative_to(here) else python
+    audit = shlex.join([str(python), "-m", "radabound_fast", "audit", *files, *space])
     return f"""\
 Which flights come more than {MINUTES_LATE} minutes late? {searches} of either kind:
 {models} each, going on from the one with the lowest error on {N_HOLDOUT:,} held-out

@@ -79,7 +79,8 @@ def clip_to_unit(end: float) -> float:
 class Answers(Sequence[AnswerT_co]):
     """The answers of a guard's `query_many`, up to the first query that was withheld.
 
-    A sequence of `Answer`, and each of their fields as an array.
+    A sequence of `Answer`, and each of their fields as an array.  ``answers.to_dict()`` makes a
+    `pandas.DataFrame` with a row per answer and a column per field.
 
     Attributes
     ----------
@@ -88,14 +89,9 @@ class Answers(Sequence[AnswerT_co]):
     numbers : ndarray of int64, shape (k,)
         ``number`` of each.
     halted : bool
-        Whether the query after them halted the guard.
+        Whether the query after them halted the guard: it and the rows after it were withheld.
     n_answered : int
         Answers that the guard has given in all, these included.
-
-    Notes
-    -----
-    ``len(answers)`` is k, the number of answers: the rows of the call after them were withheld.
-    ``pandas.DataFrame(answers.to_dict())`` has a row per answer and a column per field.
     """
 
     def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_answered: int) -> None:
@@ -180,11 +176,8 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     Attributes
     ----------
-    values, lows, highs, half_widths, numbers, halted, n_answered
-        As in `Answers`.
     complexity, delta_prime : float
-        The guard's after the call, a withheld query included; delta_prime is computed when asked
-        for.
+        The guard's after the call, a withheld query included.
     complexities, delta_primes : ndarray of float64, shape (k,), or None
         The same after each answer; only with ``trace=True``.
     """

@@ -8,7 +8,7 @@ from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.guards.release import Release
-from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.guards.signed import ARGUMENTS, SignedGuard
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -95,6 +95,8 @@ class RadaBound(SignedGuard):
     (0.2, 0.05, 1)
     """
 
+    _arguments = (*ARGUMENTS, "bound", "estimator", "two_sided")
+
     @sealed
     def __init__(
         self,
@@ -176,13 +178,11 @@ class RadaBound(SignedGuard):
 
         Raises
         ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
         ValueError
             The database was made with other parameters, another seed or holdout, by a later
             format, or is damaged.  The file is left as it was.
         OSError
-            It cannot be read and written.
+            It cannot be read and written; FileNotFoundError if there is none, and no parameters.
         RuntimeError
             Whoever opened it next would not see this guard's answers: the file has a second name
             (a hard link), is mounted without its folder, or is open while one of the files beside
@@ -190,10 +190,6 @@ class RadaBound(SignedGuard):
             thread is in the middle of opening or making a file in the same folder.
         """
         return cls._open(locals())
-
-    def _parameters(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("bound", "estimator", "two_sided")}
-        return super()._parameters() | own
 
     def __repr__(self) -> str:
         return (

@@ -1,6 +1,6 @@
 """What a holdout measures: a table, a row a metric, by scikit-learn's names.
 
-A row says what a metric takes, what it keeps of predictions, its value, which is scikit-learn's,
+A row says what a metric takes, what it stores of predictions, its value, which is scikit-learn's,
 and where the population's value lies, except with probability ``2 exp(-nats)``, for one model
 fixed in advance on independent rows::
 
@@ -16,7 +16,7 @@ fixed in advance on independent rows::
 Under cross-validation the means among them have the limits of Result 27.
 
 `Truth` has the labels of one holdout, and reads predictions; `Measure` is what may leave it: the
-metric and how many labels each class has, from which kept counts become values and intervals.
+metric and how many labels each class has, from which stored counts become values and intervals.
 """
 
 from ._choices import (

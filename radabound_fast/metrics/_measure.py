@@ -1,4 +1,4 @@
-"""What may leave a holdout: which metric, how many labels, and what is kept made a value of."""
+"""What may leave a holdout: which metric, how many labels, and what is stored made a value of."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def in_range(values: Any, least: float, most: float, lows: Any, highs: Any) -> L
 
 @dataclass(frozen=True)
 class MeanLoss:
-    """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
+    """What is measured unless a `Holdout` has another metric: sums of losses are stored."""
 
     n_samples: int
     n_folds: int | None = None  # of a cross-validation, whose out-of-fold losses these are
 
     name: ClassVar[str] = "mean loss"
-    n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
-    keeps: ClassVar[str] = "sums"
+    n_stored: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
+    stores: ClassVar[str] = "sums"
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
@@ -134,18 +134,18 @@ class Measure(NamedTuple):
         return METRICS[self.name]
 
     @property
-    def keeps(self) -> str:
-        """What is kept of a query: see `Metric`."""
-        return self.row.keeps if self.weighting is None and self.rounded is None else "limits"
+    def stores(self) -> str:
+        """What is stored of a query: see `Metric`."""
+        return self.row.stores if self.weighting is None and self.rounded is None else "limits"
 
     @property
     def greater_is_better(self) -> bool:
         return self.row.greater_is_better
 
     @property
-    def n_kept(self) -> int:
-        """How many numbers are kept of a query."""
-        if self.keeps == "limits":
+    def n_stored(self) -> int:
+        """How many numbers are stored of a query."""
+        if self.stores == "limits":
             return 6 if self.is_paired else 3
         return len(self.sizes) + self.is_paired
 
@@ -202,22 +202,22 @@ class Measure(NamedTuple):
         return -values if self.row.is_negative else values
 
     def values(self, stored: Array) -> Array:
-        """The metric, given rows of what was kept."""
-        return stored[:, 0] if self.keeps == "limits" else self.value(stored)
+        """The metric, given rows of what is stored."""
+        return stored[:, 0] if self.stores == "limits" else self.value(stored)
 
     def baseline_value(self, stored: Array) -> float | None:
-        """The metric of the baseline, given rows of what was kept."""
+        """The metric of the baseline, given rows of what is stored."""
         if self.baseline is None:
             return None
-        if self.keeps == "limits":
+        if self.stores == "limits":
             value, gain = float(stored[0, 0]), float(stored[0, 3])
             value += -gain if self.greater_is_better else gain
             return value if self.rounded is None else float(self.rounded.of(value))
         return float(self.value(np.array([[self.baseline[0], 0]]))[0])
 
     def intervals(self, stored: Array, nats: Any) -> Limits:
-        """Limits of the population's metric, given rows of what was kept."""
-        if self.keeps == "limits":
+        """Limits of the population's metric, given rows of what is stored."""
+        if self.stores == "limits":
             return stored[:, 1], stored[:, 2]
         return self.limits(stored, nats)
 
@@ -226,7 +226,7 @@ class Measure(NamedTuple):
         row, least, most = self.row, self.least, self.most
         if self.n_folds is not None:
             return self._fold_limits(self.value(summary), nats)
-        if row.keeps == "errors" or not row.is_mean:
+        if row.stores == "errors" or not row.is_mean:
             return row.interval(self.sizes, summary, nats)
         shares = np.clip((summary - least) / (most - least), 0.0, 1.0)
         limits = row.interval(self.sizes, shares, nats)
@@ -296,14 +296,14 @@ class Measure(NamedTuple):
 
     def gains(self, stored: Array) -> Floats:
         """How much less than the baseline each model loses."""
-        if self.keeps == "limits":
+        if self.stores == "limits":
             return stored[:, 3]
         plus, minus = self._disagreements(stored)
         return np.asarray((plus - minus) / self.sizes[0])
 
     def gain_intervals(self, stored: Array, nats: Any) -> tuple[Floats, Floats]:
         """Limits of the true gains."""
-        if self.keeps == "limits":
+        if self.stores == "limits":
             return stored[:, 4], stored[:, 5]
         plus, minus = self._disagreements(stored)
         return paired_interval(plus, minus, self.sizes[0], nats)
@@ -354,7 +354,7 @@ class Measure(NamedTuple):
     def n_outcomes(self) -> int | None:
         """How many values, with their limits, a model may have; None: they are real numbers."""
         row = self.row
-        if self.keeps != "errors":
+        if self.stores != "errors":
             return None
         if row.column is not None:
             return self.sizes[row.column] + 1
@@ -366,7 +366,7 @@ class Measure(NamedTuple):
         None where limits are no function of the value.
         """
         column = self.row.column
-        if column is None or self.keeps == "limits":
+        if column is None or self.stores == "limits":
             return None
         largest = self.sizes[column]
         if self.greater_is_better:  # less the errors are counted

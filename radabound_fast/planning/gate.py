@@ -35,9 +35,7 @@ class GatePlan:
 
     Attributes
     ----------
-    n_samples : int or None
-        m, or None where the plan is of the labels that a tolerance needs.
-    disagreement, delta, margin, n_candidates, n_passes, tolerance
+    n_samples, disagreement, delta, margin, n_candidates, n_passes, tolerance
         The arguments of `plan`.
     rows : list of dict
         A row for each candidate that is looked at:

@@ -41,9 +41,7 @@ class SearchPlan:
 
     Attributes
     ----------
-    n_samples : int or None
-        m, or None where the plan is of the rows that a `width` needs.
-    delta, error_rate, space_size, n_finalists, width
+    n_samples, delta, error_rate, space_size, n_finalists, width
         The arguments of `plan`.
     rows : list of dict
         A row for each way:
@@ -57,10 +55,8 @@ class SearchPlan:
             The rows among these that the interval rests on.
         low, high, width : float or None
             The interval at this error rate, and its width.
-        asked : str
-            What is asked of the user.
-        allowed : str
-            What the search may do.
+        asked, allowed : str
+            What is asked of the user, and what the search may do.
     n_narrower : int or None
         The largest declared space with an interval that is no wider than that of the finalists on
         half of the rows; None without `n_samples`.

@@ -78,7 +78,8 @@ def check_rows(
     all_rows = index
     if part is not None and len(own) == part.sum():
         index = index[part]
-    if own is index or _is_unnamed(own) or len(own) != len(index) or own.equals(index):
+    unnamed = type(own).__name__ == "RangeIndex" and own.start == 0 and own.step == 1
+    if own is index or unnamed or len(own) != len(index) or own.equals(index):
         return
     if not own.isin(index).all() and own.isin(all_rows).all():
         raise ValueError(
@@ -122,10 +123,6 @@ def _are_named(values: Any) -> bool:
     """Whether it is a list of frames or Series."""
     listed = isinstance(values, (list, tuple)) and len(values) > 0
     return listed and (hasattr(values[0], "name") or column_names(values[0]) is not None)
-
-
-def _is_unnamed(index: Any) -> bool:
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def _places(classes: list[Any]) -> dict[Any, int]:

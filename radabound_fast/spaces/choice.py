@@ -104,29 +104,17 @@ class Choice(Space):
     def nearest(self, params: Any) -> Any:
         """Return the value that is nearest to a number, or to a configuration.
 
-        Parameters
-        ----------
-        params : object
-            What an optimiser suggests.
+        Of numbers it is the nearest.  Of mappings, nested mappings and lists it is the one with the
+        least sum of squares over the parameters, the first of equals.  Where both have a number,
+        its square is that of the difference on the parameter's own scale: a number stands at the
+        share of the values' numbers that are less, counting half of those that are equal, so that a
+        parameter that was drawn evenly on a logarithmic scale is measured on it.  Else it is 0 for
+        equal categories, and for a parameter that both lack, and 1 for others.  Of anything else it
+        is the value that equals it.
 
-        Returns
-        -------
-        object
-            Of numbers the nearest.  Of mappings, nested mappings and lists: the one with the least
-            sum of squares over the parameters, the first of equals.  Where both have a number, its
-            square is that of the difference on the parameter's own scale: a number stands at the
-            share of the values' numbers that are less, counting half of those that are equal, so
-            that a parameter that was drawn evenly on a logarithmic scale is measured on it.  Else
-            it is 0 for equal categories, and for a parameter that both lack, and 1 for others.  Of
-            anything else the value that equals it.
+        TypeError or ValueError: `params` has other parameters than the values, is not finite, or is
+        no number and equals none.
 
-        Raises
-        ------
-        TypeError, ValueError
-            It has other parameters than the values, is not finite, or is no number and equals none.
-
-        Examples
-        --------
         >>> space = Choice([{"C": 0.01, "kernel": "rbf"}, {"C": 1, "kernel": "poly"}])
         >>> space.nearest({"C": 0.5, "kernel": "poly"}), Choice([1, 2, 4]).nearest(2.9)
         ({'C': 1, 'kernel': 'poly'}, 2)

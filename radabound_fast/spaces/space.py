@@ -50,8 +50,8 @@ class Space(ABC):
     def find(self, key: Any) -> Found:
         """The code of a key, equal exactly for equal keys, and its nats.
 
-        A code is an int, a string, or a tuple of such.  Raises ValueError, or TypeError, if the key
-        is not in the space.
+        A code is an int, a string, or a tuple of such.  ValueError or TypeError: no key of the
+        space.
         """
 
     @abstractmethod
@@ -63,12 +63,7 @@ class Space(ABC):
 
         Grids and lists return the nearest of their keys; any other space the key that `params`
         equals.  Valid whatever the optimiser saw, as long as the model is trained with what this
-        returns, and that is its key.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Nothing is near: names or categories that the space does not have.
+        returns, and that is its key.  TypeError or ValueError: nothing is near.
         """
         return self.key_of(self.find(params)[0])
 

@@ -94,7 +94,7 @@ extern const struct packer packer_neon;
 pack_row_fn pack_row_portable;
 units_row_fn units_row_portable;
 
-/* In the templates packing_bits.h and packing_units.h: OF(pack) is pack_u8 while KIND is u8. */
+/* In the template packing_kind.h: OF(pack) is pack_u8 while KIND is u8. */
 #define OF(name) PASTE(name, KIND)
 #define PASTE(name, kind) PASTE_NOW(name, kind)
 #define PASTE_NOW(name, kind) name##_##kind

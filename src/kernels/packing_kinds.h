@@ -1,28 +1,23 @@
-/* Every KIND of one vector packer: included once, after what packing_bits.h and packing_units.h
- * take.  HALF_PRECISION: f16 is one of them; else halves are left to the portable packer. */
+/* Every KIND of one vector packer: included once, after what packing_kind.h takes.  HALF_PRECISION:
+ * f16 is one of them; else halves are left to the portable packer. */
 #define KIND u8
-#include "packing_bits.h"
+#include "packing_kind.h"
 #define KIND u16
-#include "packing_bits.h"
+#include "packing_kind.h"
 #define KIND u32
-#include "packing_bits.h"
+#include "packing_kind.h"
 #define KIND u64
-#include "packing_bits.h"
+#include "packing_kind.h"
 #define KIND f32
-#include "packing_bits.h"
+#define REAL_KIND
+#include "packing_kind.h"
 #define KIND f64
-#include "packing_bits.h"
-
-#define KIND f32
-#include "packing_units.h"
-#define KIND f64
-#include "packing_units.h"
-
+#define REAL_KIND
+#include "packing_kind.h"
 #ifdef HALF_PRECISION
 #define KIND f16
-#include "packing_bits.h"
-#define KIND f16
-#include "packing_units.h"
+#define REAL_KIND
+#include "packing_kind.h"
 #else
 #define pack_f16 pack_row_portable
 #define units_f16 units_row_portable

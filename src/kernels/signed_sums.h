@@ -44,12 +44,16 @@ struct sign_tile {
     void *workspace; /* workspace_bytes of the kernel, aligned as well; NULL: it does without */
 };
 
+/* Packed losses, n_words words a row, `stride` words from row to row. */
+struct packed_rows {
+    const uint64_t *words;
+    ptrdiff_t stride, n_rows;
+};
+
 /* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart; totals[r] +=
- * popcount(row r), unless totals is NULL, also under no strips.  rows: n_words words each,
- * row_stride words apart. */
-typedef void count_bits_fn(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                           ptrdiff_t counts_stride, int64_t *totals);
+ * popcount(row r), unless totals is NULL, also under no strips. */
+typedef void count_bits_fn(const struct sign_tile *signs, const struct packed_rows *rows,
+                           int64_t *counts, ptrdiff_t counts_stride, int64_t *totals);
 
 /* The same for losses in units of 2^-24: 64 n_words int32 in [0, 2^24] a row, row_stride apart. */
 typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
@@ -61,14 +65,19 @@ typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
 typedef int raise_extremes_fn(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
                               int64_t *maxima, int64_t *minima);
 
-/* Takes whole rows in, in order, without their counts going through memory: widens the extremes of
- * these strips, true ones of earlier rows, until they hold each 2 c_j - totals[r].
- *     growth[r] += what that adds to the complexity, row r after those before it.
- *     `first`: these are the first strips; growth[r] is 0, totals[r] popcount(row r) before.
- * A row whose total is above `most` changes nothing. */
-typedef void widen_extremes_fn(const struct sign_tile *signs, const uint64_t *rows,
-                               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                               const struct extremes *extremes, int64_t *totals, int64_t *growth);
+/* What becomes of rows that widen extremes, true ones of earlier rows. */
+struct widening {
+    int first;    /* these are the first strips: before, totals[r] is set to popcount(row r), growth to 0 */
+    int64_t most; /* a row whose total is above it changes nothing */
+    const struct extremes *extremes; /* of these strips */
+    int64_t *totals, *growth;        /* growth[r] += what row r, after those before it, adds to the
+                                      * complexity */
+};
+
+/* Takes whole rows in, in order, without their counts going through memory: widens the extremes
+ * until they hold each 2 c_j - totals[r]. */
+typedef void widen_extremes_fn(const struct sign_tile *signs, const struct packed_rows *rows,
+                               const struct widening *to);
 
 /* Sum of 64 n_words losses in units of 2^-24. */
 typedef int64_t sum_units_fn(const int32_t *units, ptrdiff_t n_words);
@@ -101,8 +110,7 @@ raise_extremes_fn raise_extremes_avx512;
 fill_lines_fn fill_lines_avx512;
 widen_extremes_fn widen_extremes_avx512;
 void widen_by_counts_avx512(const int64_t *counts, ptrdiff_t n_strips, ptrdiff_t n_rows,
-                            int64_t most, const struct extremes *extremes, const int64_t *totals,
-                            int64_t *growth); /* of rows 32 counts apart, in order */
+                            const struct widening *to); /* of rows 32 counts apart, in order */
 #endif
 #if defined(RB_AMX)
 extern const struct kernel kernel_amx;
@@ -116,9 +124,8 @@ count_units_fn count_units_portable;
 raise_extremes_fn raise_extremes_portable;
 int64_t popcount_portable(const uint64_t *words, ptrdiff_t n_words); /* ones in them */
 sum_units_fn sum_units_portable;
-void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs, const uint64_t *rows,
-              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-              const struct extremes *extremes, int64_t *totals, int64_t *growth);
+void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs,
+              const struct packed_rows *rows, const struct widening *to);
 fill_lines_fn fill_lines_portable;
 
 #endif

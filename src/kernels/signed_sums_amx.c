@@ -219,12 +219,11 @@ AMX static struct bounds bounds_of(const struct extremes *extremes, int n_strips
     return bounds;
 }
 
-AMX static void widen(const struct sums *sums, int n_strips, int64_t most,
-                      const struct extremes *extremes, struct bounds *bounds,
-                      const int64_t *totals, int64_t *growth)
+AMX static void widen(const struct sums *sums, int n_strips, const struct widening *to,
+                      struct bounds *bounds)
 {
     for (int r = 0; r < ROWS; r++) {
-        const __m512i total = _mm512_set1_epi32((int32_t)totals[r]);
+        const __m512i total = _mm512_set1_epi32((int32_t)to->totals[r]);
         __mmask16 beyond = 0;
         RB_UNROLL(2)
         for (int half = 0; half < 2; half++) {
@@ -237,8 +236,9 @@ AMX static void widen(const struct sums *sums, int n_strips, int64_t most,
             int64_t counts[STRIPS * LANES] = {0};
             for (int v = 0; v < n_strips * LANES; v++)
                 counts[v] = sums->of[v / TILE_ROWS][r][v % TILE_ROWS];
-            widen_by_counts_avx512(counts, n_strips, 1, most, extremes, totals + r, growth + r);
-            *bounds = bounds_of(extremes, n_strips);
+            const struct widening row = {0, to->most, to->extremes, to->totals + r, to->growth + r};
+            widen_by_counts_avx512(counts, n_strips, 1, &row);
+            *bounds = bounds_of(to->extremes, n_strips);
         }
     }
 }
@@ -267,23 +267,12 @@ static struct sign_tile strips_from(const struct sign_tile *signs, ptrdiff_t str
                               signs->strip_stride, signs->n_strips - strip, signs->n_words, NULL};
 }
 
-/* What becomes of a call's rows: counts to add to, or with `extremes` those to widen. */
-struct outcome {
-    int64_t *counts;
-    ptrdiff_t counts_stride;
-    int64_t *ones; /* to add the rows' ones to, or NULL */
-    const struct extremes *extremes;
-    int64_t most;
-    const int64_t *totals;
-    int64_t *growth;
-};
-
-/* All whole squares of a call; returns which. */
-AMX static struct squares do_squares(const struct sign_tile *signs, const uint64_t *rows,
-                                     ptrdiff_t row_stride, ptrdiff_t n_rows,
-                                     const struct outcome *to)
+/* All whole squares of a call, into counts or with `to` into extremes; returns which. */
+AMX static struct squares do_squares(const struct sign_tile *signs, const struct packed_rows *rows,
+                                     int64_t *counts, ptrdiff_t counts_stride, int64_t *totals,
+                                     const struct widening *to)
 {
-    const struct squares squares = squares_of(signs, n_rows);
+    const struct squares squares = squares_of(signs, rows->n_rows);
     if (squares.n_rows == 0)
         return squares;
     set_up_tiles();
@@ -291,62 +280,62 @@ AMX static struct squares do_squares(const struct sign_tile *signs, const uint64
         const int n_strips = squares.n_strips - s < STRIPS ? STRIPS - 1 : STRIPS;
         struct extremes extremes;
         struct bounds bounds;
-        if (to->extremes) {
+        if (to) {
             extremes = extremes_from(to->extremes, s * LANES);
             bounds = bounds_of(&extremes, n_strips);
         }
         unpack_strips(signs, s, n_strips, signs->workspace);
         for (ptrdiff_t r = 0; r < squares.n_rows; r += ROWS) {
-            const uint64_t *square = rows + r * row_stride;
+            const uint64_t *square = rows->words + r * rows->stride;
             struct sums sums;
-            multiply(square, row_stride, signs->n_words, signs->workspace, &sums);
-            if (to->ones && s == 0)
-                add_ones(square, row_stride, signs->n_words, to->ones + r);
-            if (to->extremes)
-                widen(&sums, n_strips, to->most, &extremes, &bounds, to->totals + r,
-                      to->growth + r);
-            else
-                add_counts(&sums, n_strips, to->counts + r * to->counts_stride + s * LANES,
-                           to->counts_stride);
+            multiply(square, rows->stride, signs->n_words, signs->workspace, &sums);
+            if (totals && s == 0)
+                add_ones(square, rows->stride, signs->n_words, totals + r);
+            if (to) {
+                const struct widening part = {0, to->most, &extremes, to->totals + r, to->growth + r};
+                widen(&sums, n_strips, &part, &bounds);
+            } else {
+                add_counts(&sums, n_strips, counts + r * counts_stride + s * LANES, counts_stride);
+            }
         }
     }
     _tile_release();
     return squares;
 }
 
-AMX static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                           ptrdiff_t counts_stride, int64_t *totals)
+AMX static void count_bits(const struct sign_tile *signs, const struct packed_rows *rows,
+                           int64_t *counts, ptrdiff_t counts_stride, int64_t *totals)
 {
-    const struct outcome to = {
-        .counts = counts, .counts_stride = counts_stride, .ones = totals};
-    const struct squares done = do_squares(signs, rows, row_stride, n_rows, &to);
+    const struct squares done = do_squares(signs, rows, counts, counts_stride, totals, NULL);
     const struct sign_tile left = strips_from(signs, done.n_strips);
     const ptrdiff_t n = done.n_rows;
-    count_bits_avx512(&left, rows, row_stride, n, counts + done.n_strips * LANES, counts_stride,
-                      NULL);
-    count_bits_avx512(signs, rows + n * row_stride, row_stride, n_rows - n,
-                      counts + n * counts_stride, counts_stride, totals ? totals + n : NULL);
+    const struct packed_rows beside = {rows->words, rows->stride, n};
+    const struct packed_rows below = {rows->words + n * rows->stride, rows->stride, rows->n_rows - n};
+    count_bits_avx512(&left, &beside, counts + done.n_strips * LANES, counts_stride, NULL);
+    count_bits_avx512(signs, &below, counts + n * counts_stride, counts_stride,
+                      totals ? totals + n : NULL);
 }
 
 /* Vector by vector rows come in order, and that is all that the growth depends on. */
-AMX static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
-                               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                               const struct extremes *extremes, int64_t *totals, int64_t *growth)
+AMX static void widen_extremes(const struct sign_tile *signs, const struct packed_rows *rows,
+                               const struct widening *to)
 {
-    const struct outcome to = {.ones = first ? totals : NULL, .extremes = extremes, .most = most,
-                               .totals = totals, .growth = growth};
-    if (first) {
-        memset(totals, 0, (size_t)n_rows * sizeof *totals);
-        memset(growth, 0, (size_t)n_rows * sizeof *growth);
+    if (to->first) {
+        memset(to->totals, 0, (size_t)rows->n_rows * sizeof *to->totals);
+        memset(to->growth, 0, (size_t)rows->n_rows * sizeof *to->growth);
     }
-    const struct squares done = do_squares(signs, rows, row_stride, n_rows, &to);
+    const struct squares done =
+        do_squares(signs, rows, NULL, 0, to->first ? to->totals : NULL, to);
     const struct sign_tile left = strips_from(signs, done.n_strips);
     const ptrdiff_t n = done.n_rows;
-    const struct extremes beside = extremes_from(extremes, done.n_strips * LANES);
-    widen_extremes_avx512(&left, rows, row_stride, n, 0, most, &beside, totals, growth);
-    widen_extremes_avx512(signs, rows + n * row_stride, row_stride, n_rows - n, first, most,
-                          extremes, totals + n, growth + n);
+    const struct extremes part = extremes_from(to->extremes, done.n_strips * LANES);
+    const struct packed_rows beside = {rows->words, rows->stride, n};
+    const struct packed_rows below = {rows->words + n * rows->stride, rows->stride, rows->n_rows - n};
+    const struct widening to_beside = {0, to->most, &part, to->totals, to->growth};
+    const struct widening to_below = {to->first, to->most, to->extremes, to->totals + n,
+                                      to->growth + n};
+    widen_extremes_avx512(&left, &beside, &to_beside);
+    widen_extremes_avx512(signs, &below, &to_below);
 }
 
 const struct kernel kernel_amx = {

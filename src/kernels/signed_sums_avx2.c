@@ -179,21 +179,20 @@ AVX2 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
     return count;
 }
 
-AVX2 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
-                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                            ptrdiff_t counts_stride, int64_t *totals)
+AVX2 static void count_bits(const struct sign_tile *signs, const struct packed_rows *rows,
+                            int64_t *counts, ptrdiff_t counts_stride, int64_t *totals)
 {
     const struct parts parts = parts_of(signs->n_words);
     for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
         const uint64_t *lines = half_strip(signs, h);
-        for (ptrdiff_t r = 0; r < n_rows; r++) {
+        for (ptrdiff_t r = 0; r < rows->n_rows; r++) {
             __m256i *sum = (__m256i *)(counts + r * counts_stride + h * HALF);
-            const __m256i count = count_half_strip(lines, rows + r * row_stride, parts);
+            const __m256i count = count_half_strip(lines, rows->words + r * rows->stride, parts);
             _mm256_storeu_si256(sum, _mm256_add_epi64(_mm256_loadu_si256(sum), count));
         }
     }
-    for (ptrdiff_t r = 0; totals && r < n_rows; r++)
-        totals[r] += popcount(rows + r * row_stride, signs->n_words);
+    for (ptrdiff_t r = 0; totals && r < rows->n_rows; r++)
+        totals[r] += popcount(rows->words + r * rows->stride, signs->n_words);
 }
 
 /* Widens the extremes of half strip h; returns what their complexity gains. */
@@ -207,19 +206,21 @@ AVX2 static int64_t widen_half_strip(__m256i sum, const struct extremes *extreme
     return growth;
 }
 
-AVX2 static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
-                                ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                                const struct extremes *extremes, int64_t *totals, int64_t *growth)
+AVX2 static void widen_extremes(const struct sign_tile *signs, const struct packed_rows *rows,
+                                const struct widening *to)
 {
     const struct parts parts = parts_of(signs->n_words);
-    for (ptrdiff_t r = 0; r < n_rows; r++, rows += row_stride) {
-        if (first) {
-            totals[r] = popcount(rows, signs->n_words);
-            growth[r] = 0;
+    const struct extremes *extremes = to->extremes;
+    const uint64_t *row = rows->words;
+    for (ptrdiff_t r = 0; r < rows->n_rows; r++, row += rows->stride) {
+        if (to->first) {
+            to->totals[r] = popcount(row, signs->n_words);
+            to->growth[r] = 0;
         }
-        const __m256i total = _mm256_set1_epi64x(totals[r]);
+        const int64_t row_total = to->totals[r];
+        const __m256i total = _mm256_set1_epi64x(row_total);
         for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
-            const __m256i count = count_half_strip(half_strip(signs, h), rows, parts);
+            const __m256i count = count_half_strip(half_strip(signs, h), row, parts);
             const __m256i sum = _mm256_sub_epi64(_mm256_add_epi64(count, count), total);
             const __m256i high =
                 _mm256_loadu_si256((const __m256i *)(extremes->maxima + h * HALF));
@@ -227,8 +228,8 @@ AVX2 static void widen_extremes(const struct sign_tile *signs, const uint64_t *r
                 _mm256_loadu_si256((const __m256i *)(extremes->minima + h * HALF));
             const __m256i beyond =
                 _mm256_or_si256(_mm256_cmpgt_epi64(sum, high), _mm256_cmpgt_epi64(low, sum));
-            if (!_mm256_testz_si256(beyond, beyond) && totals[r] <= most)
-                growth[r] += widen_half_strip(sum, extremes, h); /* rare after some queries */
+            if (!_mm256_testz_si256(beyond, beyond) && row_total <= to->most)
+                to->growth[r] += widen_half_strip(sum, extremes, h); /* rare after some queries */
         }
     }
 }

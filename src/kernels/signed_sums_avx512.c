@@ -76,13 +76,13 @@ RB_INLINE AVX512 __m512i or_beyond(__m512i beyond, const struct square *at, int 
 /* Rare once a few queries have been seen, and so no part of the loop that keeps sums in
  * registers. */
 AVX512 void widen_by_counts_avx512(const int64_t *counts, ptrdiff_t n_strips, ptrdiff_t n_rows,
-                                   int64_t most, const struct extremes *extremes,
-                                   const int64_t *totals, int64_t *growth)
+                                   const struct widening *to)
 {
+    const struct extremes *extremes = to->extremes;
     for (ptrdiff_t r = 0; r < n_rows; r++, counts += STRIPS * LANES) {
-        const __m512i total = _mm512_set1_epi64(totals[r]), zero = _mm512_setzero_si512();
+        const __m512i total = _mm512_set1_epi64(to->totals[r]), zero = _mm512_setzero_si512();
         __m512i grown = zero;
-        for (ptrdiff_t v = 0; v < n_strips * LANES && totals[r] <= most; v += LANES) {
+        for (ptrdiff_t v = 0; v < n_strips * LANES && to->totals[r] <= to->most; v += LANES) {
             const int64_t n = extremes->n_vectors - v; /* of those that count */
             const __mmask8 counted = n >= LANES ? 0xff : (__mmask8)((1 << positive(n)) - 1);
             const __m512i count = _mm512_loadu_si512(counts + v);
@@ -101,7 +101,7 @@ AVX512 void widen_by_counts_avx512(const int64_t *counts, ptrdiff_t n_strips, pt
             }
             grown = _mm512_mask_add_epi64(grown, counted, grown, _mm512_sub_epi64(higher, high));
         }
-        growth[r] += _mm512_reduce_add_epi64(grown);
+        to->growth[r] += _mm512_reduce_add_epi64(grown);
     }
 }
 
@@ -138,8 +138,8 @@ RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int
             RB_UNROLL(4)
             for (int s = 0; s < n_strips; s++)
                 _mm512_storeu_si512(counts[r] + s * LANES, sum[r][s]);
-        widen_by_counts_avx512(counts[0], n_strips, n_rows, at->most, at->extremes, at->totals,
-                               at->growth);
+        const struct widening here = {0, at->most, at->extremes, at->totals, at->growth};
+        widen_by_counts_avx512(counts[0], n_strips, n_rows, &here);
     }
     at->rows += n_rows * at->row_stride;
     if (first || widen)
@@ -194,41 +194,38 @@ RB_INLINE AVX512 void do_up_to_four(const struct square *at, ptrdiff_t n_strips,
     }
 }
 
-AVX512 void count_bits_avx512(const struct sign_tile *signs, const uint64_t *rows,
-                              ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                              ptrdiff_t counts_stride, int64_t *totals)
+AVX512 void count_bits_avx512(const struct sign_tile *signs, const struct packed_rows *rows,
+                              int64_t *counts, ptrdiff_t counts_stride, int64_t *totals)
 {
-    struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
-                        .row_stride = row_stride, .n_words = signs->n_words,
+    struct square at = {.rows = rows->words, .strip_stride = signs->strip_stride,
+                        .row_stride = rows->stride, .n_words = signs->n_words,
                         .counts_stride = counts_stride, .totals = totals};
     ptrdiff_t s = 0;
     do {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
         at.counts = counts + s * LANES;
         if (s == 0 && totals)
-            do_up_to_four(&at, signs->n_strips, n_rows, 1, 0);
+            do_up_to_four(&at, signs->n_strips, rows->n_rows, 1, 0);
         else
-            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 0);
+            do_up_to_four(&at, signs->n_strips - s, rows->n_rows, 0, 0);
         s += STRIPS;
     } while (s < signs->n_strips);
 }
 
-AVX512 void widen_extremes_avx512(const struct sign_tile *signs, const uint64_t *rows,
-                                  ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                                  const struct extremes *extremes, int64_t *totals,
-                                  int64_t *growth)
+AVX512 void widen_extremes_avx512(const struct sign_tile *signs, const struct packed_rows *rows,
+                                  const struct widening *to)
 {
-    struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
-                        .row_stride = row_stride, .n_words = signs->n_words,
-                        .totals = totals, .growth = growth, .most = most};
+    struct square at = {.rows = rows->words, .strip_stride = signs->strip_stride,
+                        .row_stride = rows->stride, .n_words = signs->n_words,
+                        .totals = to->totals, .growth = to->growth, .most = to->most};
     for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
-        const struct extremes part = extremes_from(extremes, s * LANES);
+        const struct extremes part = extremes_from(to->extremes, s * LANES);
         at.extremes = &part;
-        if (s == 0 && first)
-            do_up_to_four(&at, signs->n_strips, n_rows, 1, 1);
+        if (s == 0 && to->first)
+            do_up_to_four(&at, signs->n_strips, rows->n_rows, 1, 1);
         else
-            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 1);
+            do_up_to_four(&at, signs->n_strips - s, rows->n_rows, 0, 1);
     }
 }
 

@@ -54,44 +54,42 @@ static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
     return (int64_t)vaddvq_u64(sum) + popcount_portable(words + w, n_words - w);
 }
 
-static void count_bits(const struct sign_tile *signs, const uint64_t *rows, ptrdiff_t row_stride,
-                       ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride,
-                       int64_t *totals)
+static void count_bits(const struct sign_tile *signs, const struct packed_rows *rows,
+                       int64_t *counts, ptrdiff_t counts_stride, int64_t *totals)
 {
     for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
         const uint64_t *lines = signs->lines + s * signs->strip_stride * LANES;
-        for (ptrdiff_t r = 0; r < n_rows; r++) {
+        for (ptrdiff_t r = 0; r < rows->n_rows; r++) {
             uint64_t *count = (uint64_t *)(counts + r * counts_stride + s * LANES);
             uint64x2_t sum[PAIRS];
             for (int p = 0; p < PAIRS; p++)
                 sum[p] = vld1q_u64(count + p * PAIR);
-            count_strip(lines, rows + r * row_stride, signs->n_words, sum);
+            count_strip(lines, rows->words + r * rows->stride, signs->n_words, sum);
             for (int p = 0; p < PAIRS; p++)
                 vst1q_u64(count + p * PAIR, sum[p]);
         }
     }
-    for (ptrdiff_t r = 0; totals && r < n_rows; r++)
-        totals[r] += popcount(rows + r * row_stride, signs->n_words);
+    for (ptrdiff_t r = 0; totals && r < rows->n_rows; r++)
+        totals[r] += popcount(rows->words + r * rows->stride, signs->n_words);
 }
 
-static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                           const struct extremes *extremes, int64_t *totals, int64_t *growth)
+static void widen_extremes(const struct sign_tile *signs, const struct packed_rows *rows,
+                           const struct widening *to)
 {
-    for (ptrdiff_t r = 0; first && r < n_rows; r++) {
-        totals[r] = popcount(rows + r * row_stride, signs->n_words);
-        growth[r] = 0;
+    for (ptrdiff_t r = 0; to->first && r < rows->n_rows; r++) {
+        to->totals[r] = popcount(rows->words + r * rows->stride, signs->n_words);
+        to->growth[r] = 0;
     }
     for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
         const uint64_t *lines = signs->lines + s * signs->strip_stride * LANES;
-        const struct extremes part = extremes_from(extremes, s * LANES);
-        for (ptrdiff_t r = 0; r < n_rows; r++) {
-            const int64x2_t total = vdupq_n_s64(totals[r]);
+        const struct extremes part = extremes_from(to->extremes, s * LANES);
+        for (ptrdiff_t r = 0; r < rows->n_rows; r++) {
+            const int64x2_t total = vdupq_n_s64(to->totals[r]);
             uint64x2_t count[PAIRS] = {vdupq_n_u64(0), vdupq_n_u64(0), vdupq_n_u64(0),
                                        vdupq_n_u64(0)};
             uint64x2_t beyond = vdupq_n_u64(0);
             int64_t sums[LANES];
-            count_strip(lines, rows + r * row_stride, signs->n_words, count);
+            count_strip(lines, rows->words + r * rows->stride, signs->n_words, count);
             for (int p = 0; p < PAIRS; p++) {
                 const int64x2_t twice = vreinterpretq_s64_u64(vaddq_u64(count[p], count[p]));
                 const int64x2_t sum = vsubq_s64(twice, total);
@@ -100,9 +98,9 @@ static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
                 beyond = vorrq_u64(beyond, vorrq_u64(vcgtq_s64(sum, high), vcltq_s64(sum, low)));
                 vst1q_s64(sums + p * PAIR, sum);
             }
-            if (vmaxvq_u32(vreinterpretq_u32_u64(beyond)) != 0 && totals[r] <= most)
+            if (vmaxvq_u32(vreinterpretq_u32_u64(beyond)) != 0 && to->totals[r] <= to->most)
                 for (int lane = 0; lane < LANES; lane++) /* rare once a few queries have been seen */
-                    growth[r] += widen_to(sums[lane], &part, lane);
+                    to->growth[r] += widen_to(sums[lane], &part, lane);
         }
     }
 }

@@ -3,12 +3,11 @@
 
 #include "signed_sums.h"
 
-void count_bits_portable(const struct sign_tile *signs, const uint64_t *rows, ptrdiff_t row_stride,
-                         ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride,
-                         int64_t *totals)
+void count_bits_portable(const struct sign_tile *signs, const struct packed_rows *rows,
+                         int64_t *counts, ptrdiff_t counts_stride, int64_t *totals)
 {
-    for (ptrdiff_t r = 0; r < n_rows; r++) {
-        const uint64_t *row = rows + r * row_stride;
+    for (ptrdiff_t r = 0; r < rows->n_rows; r++) {
+        const uint64_t *row = rows->words + r * rows->stride;
         for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
             const uint64_t *line = signs->lines + s * signs->strip_stride * LANES;
             int64_t *count = counts + r * counts_stride + s * LANES;
@@ -76,37 +75,34 @@ void fill_lines_portable(uint64_t base, int64_t first_vector, int64_t first_word
 }
 
 /* Strip by strip, a few rows at a time: their counts stay in the first cache. */
-void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs, const uint64_t *rows,
-              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-              const struct extremes *extremes, int64_t *totals, int64_t *growth)
+void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs,
+              const struct packed_rows *rows, const struct widening *to)
 {
     enum { ROWS = 16 };
-    if (first) {
-        memset(totals, 0, (size_t)n_rows * sizeof *totals);
-        memset(growth, 0, (size_t)n_rows * sizeof *growth);
+    if (to->first) {
+        memset(to->totals, 0, (size_t)rows->n_rows * sizeof *to->totals);
+        memset(to->growth, 0, (size_t)rows->n_rows * sizeof *to->growth);
     }
     for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
         const struct sign_tile strip = {signs->lines + s * signs->strip_stride * LANES,
                                         signs->strip_stride, 1, signs->n_words, NULL};
-        for (ptrdiff_t r = 0; r < n_rows; r += ROWS) {
-            const ptrdiff_t n = (ptrdiff_t)smaller(ROWS, n_rows - r);
+        for (ptrdiff_t r = 0; r < rows->n_rows; r += ROWS) {
+            const struct packed_rows few = {rows->words + r * rows->stride, rows->stride,
+                                            (ptrdiff_t)smaller(ROWS, rows->n_rows - r)};
             int64_t counts[ROWS][LANES] = {{0}};
-            count_bits(&strip, rows + r * row_stride, row_stride, n, counts[0], LANES,
-                       first && s == 0 ? totals + r : NULL);
-            for (ptrdiff_t i = r; i < r + n; i++)
-                for (int lane = 0; lane < LANES && totals[i] <= most; lane++)
-                    growth[i] += widen_to(2 * counts[i - r][lane] - totals[i], extremes,
-                                          s * LANES + lane);
+            count_bits(&strip, &few, counts[0], LANES, to->first && s == 0 ? to->totals + r : NULL);
+            for (ptrdiff_t i = r; i < r + few.n_rows; i++)
+                for (int lane = 0; lane < LANES && to->totals[i] <= to->most; lane++)
+                    to->growth[i] += widen_to(2 * counts[i - r][lane] - to->totals[i], to->extremes,
+                                              s * LANES + lane);
         }
     }
 }
 
-static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
-                           const struct extremes *extremes, int64_t *totals, int64_t *growth)
+static void widen_extremes(const struct sign_tile *signs, const struct packed_rows *rows,
+                           const struct widening *to)
 {
-    widen_by(count_bits_portable, signs, rows, row_stride, n_rows, first, most, extremes, totals,
-             growth);
+    widen_by(count_bits_portable, signs, rows, to);
 }
 
 const struct kernel kernel_portable = {

@@ -6,7 +6,7 @@
 #ifndef RADABOUND_STATE_H
 #define RADABOUND_STATE_H
 
-#include "counts.h"
+#include "tiles.h"
 
 enum verdict { ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE };
 

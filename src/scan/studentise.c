@@ -1,4 +1,4 @@
-#include "studentise.h"
+#include "scan.h"
 
 /* Rows of bits in a block; returns how many there are before one that cannot be read so. */
 static ptrdiff_t studentise_block(const struct work *work, ptrdiff_t first, ptrdiff_t last,

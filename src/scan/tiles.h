@@ -1,4 +1,4 @@
-/* Tiles: what of the signs and of some rows is worked on at once, so that it stays in the cache.
+/* Rows of losses, and the signs, tile by tile: what is worked on at once stays in the cache.
  *
  * The words of size, from the smallest:
  *
@@ -15,7 +15,8 @@
 #ifndef RADABOUND_TILES_H
 #define RADABOUND_TILES_H
 
-#include "rows.h"
+#include "kernels/packing.h"
+#include "kernels/signed_sums.h"
 
 enum {
     UNIT_SHIFT = 24,
@@ -30,6 +31,48 @@ enum {
 
 RB_ASSERT_THAT(a_workspace_has_room_for_a_tile, (int)TILE_WORDS <= (int)WORKSPACE_WORDS);
 RB_ASSERT_THAT(a_row_of_bits_fits_too, TILE_WORDS <= ROW_TILE_WORDS);
+
+/* Rows to judge: packed already, or values to be packed on the way. */
+struct loss_rows {
+    const char *packed;      /* words, at any address; NULL: pack `source` */
+    ptrdiff_t packed_stride; /* bytes from row to row */
+    int in_place;            /* whether all the words are aligned, and kernels read them there */
+    int may_be_real;         /* whether values may be other than 0 and 1: floats, no predictions */
+    struct source source;
+    const struct packer *packer;
+};
+
+RB_INLINE void packed_as_rows(struct loss_rows *rows, const void *packed, ptrdiff_t stride)
+{
+    rows->packed = packed;
+    rows->packed_stride = stride;
+    rows->in_place = ((uintptr_t)packed | (uintptr_t)stride) % 8 == 0;
+    rows->may_be_real = 0;
+}
+
+/* Of rows->source, which is there. */
+RB_INLINE void values_as_rows(struct loss_rows *rows, const struct packer *packer)
+{
+    const struct source *source = &rows->source;
+    rows->packed = NULL;
+    rows->in_place = 0;
+    rows->may_be_real = source->kind >= VALUE_F16 && !source->labels && !source->label_bits;
+    rows->packer = packer;
+}
+
+/* One row's words from `word` on, of n_samples samples, into out.  Returns n_samples, or the
+ * first sample that is not 0 or 1, or past the end. */
+int64_t read_words(const struct loss_rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
+                   uint64_t *out);
+
+/* n_samples, or n_samples + 1 if a bit stands past them in the last of their words. */
+RB_INLINE int64_t check_last_word(uint64_t last, int64_t n_samples)
+{
+    const int used = (int)(n_samples % WORD_BITS);
+    return used && last >> used ? n_samples + 1 : n_samples;
+}
+
+/* ---- the signs ----------------------------------------------------------------------------- */
 
 struct sign_store {
     const uint64_t *lines; /* [strip][n_words][lane]; NULL: generated tile by tile */
@@ -70,6 +113,8 @@ RB_INLINE struct sign_tile sign_tile(const struct kernel *kernel, const struct s
     tile.strip_stride = n_words;
     return tile;
 }
+
+/* ---- tiles of rows -------------------------------------------------------------------------- */
 
 /* Some rows' losses at some words: where they lie, or read into a chunk's tile. */
 struct row_tile {
@@ -119,5 +164,24 @@ RB_INLINE struct row_tile read_tile(const struct kernel *kernel, const struct si
     }
     return tile;
 }
+
+/* ---- signed counts: pure, tile by tile over the samples ------------------------------------- */
+
+enum { TOO_LARGE = -2 }; /* real-valued rows whose sums of extremes might not fit int64 */
+
+/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
+ * a value that is not 0 or 1, or with in_units one outside [0, 1].  With no strips it only adds
+ * them up. */
+void count_rows(const struct kernel *kernel, const struct sign_store *signs,
+                const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
+                struct chunk *chunk);
+
+/* The same, in whichever of the two ways the first row can be read. */
+void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    struct chunk *chunk);
+
+/* Whether sums of extremes in units of 2^-24 fit int64: fewer than 2^38 signs. */
+int units_fit(const struct sign_store *signs);
 
 #endif

@@ -15,15 +15,16 @@ static void widen_tile(const struct block *block, ptrdiff_t n_rows, int64_t most
 {
     RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     const struct work *work = block->work;
-    const struct row_tile *rows = &block->rows;
+    const struct packed_rows rows = {block->rows.rows, block->rows.stride, n_rows};
     const struct extremes all = extremes_of(work->state);
     for (ptrdiff_t strip = 0; strip < work->signs->n_strips; strip += TILE_STRIPS) {
         const ptrdiff_t n = (ptrdiff_t)smaller(TILE_STRIPS, work->signs->n_strips - strip);
         const struct sign_tile part = sign_tile(work->kernel, work->signs, strip, n, 0,
-                                                rows->n_words, lines, work->chunk->workspace);
+                                                block->rows.n_words, lines,
+                                                work->chunk->workspace);
         const struct extremes extremes = extremes_from(&all, strip * LANES);
-        work->kernel->widen_extremes(&part, rows->rows, rows->stride, n_rows, strip == 0, most,
-                                     &extremes, block->totals, block->growth);
+        const struct widening to = {strip == 0, most, &extremes, block->totals, block->growth};
+        work->kernel->widen_extremes(&part, &rows, &to);
     }
 }
 

@@ -6,7 +6,6 @@ that fails, does less or has been damaged.
 
 import ctypes
 import itertools
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import needs
 
 from radabound_fast import HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState
@@ -34,8 +34,7 @@ class Storage(ctypes.Structure):
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
     """By the number of vectors."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs cc")
+    needs("cc")
     folder, loaded = tmp_path_factory.mktemp("libraries"), {}
     trap = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
     for n_vectors in N_VECTORS:

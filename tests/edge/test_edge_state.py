@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import needs
 
 from radabound_fast import DeclaredSearch
 from radabound_fast.bounds import BOUNDS
@@ -379,8 +379,7 @@ def test_a_part_must_be_named(command):
 
 def compiled(folder, text, *flags):
     """What a C program prints."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs cc")
+    needs("cc")
     (folder / "main.c").write_text(text)
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", *flags]
     subprocess.run(["cc", *strict, "main.c", "-o", "main"], cwd=folder, check=True)

@@ -77,8 +77,8 @@ void try_count_bits(void)
             totals[r] = r;
         give_workspace(&c.tile, set->kernel);
         running("count_bits", set);
-        set->kernel->count_bits(&c.tile, rows, c.row_stride, c.n_rows, counts, c.counts_stride,
-                                totals);
+        const struct packed_rows all = {rows, c.row_stride, c.n_rows};
+        set->kernel->count_bits(&c.tile, &all, counts, c.counts_stride, totals);
         check_equal(counts, c.expected, c.counts_bytes, "counts");
         for (int64_t r = 0; with_totals && r < c.n_rows; r++)
             check(totals[r] == c.totals[r] + r, "totals");
@@ -126,8 +126,9 @@ void try_widen_extremes(void)
         }
         give_workspace(&c.tile, set->kernel);
         running("widen_extremes", set);
-        set->kernel->widen_extremes(&c.tile, rows, c.row_stride, c.n_rows, first, most, &got,
-                                    totals, grown);
+        const struct packed_rows all = {rows, c.row_stride, c.n_rows};
+        const struct widening to = {first, most, &got, totals, grown};
+        set->kernel->widen_extremes(&c.tile, &all, &to);
         check_equal(totals, c.totals, bytes, "totals");
         check_equal(grown, growth, bytes, "growth");
         check_equal(got.maxima, wanted.maxima, (size_t)got.n_vectors * sizeof(int64_t), "maxima");

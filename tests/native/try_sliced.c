@@ -94,7 +94,7 @@ void try_sliced(void)
         scan_in_blocks(&c, set);
 }
 
-/* studentised.h, in two ways at once: to the last bit, in the order of operations that it has. */
+/* struct studentised, in two ways at once: to the last bit, in the order of operations that it has. */
 struct ways {
     struct studentised way[SLICED_MOST_INTO];
 };
@@ -197,7 +197,7 @@ void try_studentise(void)
     }
 }
 
-/* studentised.h's largest differences, to the last bit. */
+/* The largest differences, to the last bit. */
 void try_raise_maxima(void)
 {
     const int64_t n = LANES * size_to(40), k = up_to(20) - 1, stride = n + below(9);

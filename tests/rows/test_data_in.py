@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import support
 from numpy.testing import assert_array_equal
+from support import Tensor
 
 from radabound_fast import DeclaredSearch, FixedSequence, Holdout, PackedLosses, pack_losses
 from radabound_fast.rows.packing import as_words
@@ -13,19 +14,6 @@ from radabound_fast.rows.packing import as_words
 N_SAMPLES = 1003  # no multiple of 8
 LOSSES = np.random.default_rng(0).random(N_SAMPLES) < 0.3
 LABELS = np.random.default_rng(1).integers(0, 3, N_SAMPLES)
-
-
-class Tensor:
-    """Nothing but DLPack, as a tensor that knows no NumPy."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def __dlpack__(self, **options):
-        return self.values.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.values.__dlpack_device__()
 
 
 def pandas_series(dtype=None, index=None):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support import Tensor
 
 from radabound_fast import PackedLosses, pack_losses
 from radabound_fast._kernels.rows import kernels, pack_rows, rows_in_units
@@ -180,19 +181,6 @@ def test_longdouble_is_rounded_once():
 
 
 # ---- what users have ---------------------------------------------------------------------
-
-
-class Tensor:
-    """As torch's and jax's: DLPack, and nothing else that NumPy knows."""
-
-    def __init__(self, array):
-        self._array = array
-
-    def __dlpack__(self, **options):
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self._array.__dlpack_device__()
 
 
 class OnAnotherDevice:

@@ -173,7 +173,7 @@ RUNS = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("bound", "epsilon"), RUNS)
 def test_hardly_any_rows_but_those_of_the_halt_are_fetched(bound, epsilon, kind):
-    losses, block = losses_of(kind, 150), 7
+    losses, block = losses_of(kind, 150), {"bits": 7, "floats": 1, "real": 40, "mixed": 7}[kind]
     here, there = guard_of(bound=bound, epsilon=epsilon), guard_of(bound=bound, epsilon=epsilon)
     task = pickle.loads(pickle.dumps(there.task()))
     blocks = [losses[row : row + block] for row in range(0, 150, block)]

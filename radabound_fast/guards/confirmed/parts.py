@@ -99,25 +99,24 @@ def check_bootstrap(
     holdout: Holdout | Losses, stratify: bool, n_batches: int | None, delta: float
 ) -> None:
     """ValueError where the bootstrap gives finalists no limits that hold at once."""
-    rule = None
     if n_batches != 1:
-        rule = f"n_batches must be 1 with limits='bootstrap', got {n_batches}"
-    elif delta < _LEAST_DELTA:
-        rule = (
+        raise ValueError(f"n_batches must be 1 with limits='bootstrap', got {n_batches}")
+    if delta < _LEAST_DELTA:
+        raise ValueError(
             f"delta must be at least {_LEAST_DELTA} with limits='bootstrap', which takes 10 / "
             f"delta sign vectors or more, got {delta!r}"
         )
-    elif stratify:
-        rule = "stratify must be False with limits='bootstrap', which is of independent rows"
-    elif holdout.weighting is not None:
-        rule = "sample_weight and groups must be left out with limits='bootstrap'"
-    elif isinstance(holdout, Holdout) and holdout.metric not in MEANS:
-        rule = (
+    if stratify:
+        raise ValueError(
+            "stratify must be False with limits='bootstrap', which is of independent rows"
+        )
+    if holdout.weighting is not None:
+        raise ValueError("sample_weight and groups must be left out with limits='bootstrap'")
+    if isinstance(holdout, Holdout) and holdout.metric not in MEANS:
+        raise ValueError(
             f"metric must be a mean of losses with limits='bootstrap', {', '.join(MEANS)}, got "
             f"{holdout.metric!r}"
         )
-    if rule is not None:
-        raise ValueError(rule)
 
 
 def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:

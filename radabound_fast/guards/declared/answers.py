@@ -34,7 +34,7 @@ class Terms(NamedTuple):
     @property
     def dtype(self) -> Any:
         """The dtype of what is stored of a query."""
-        return np.float64 if self.measure.keeps == "limits" else np.int64
+        return np.float64 if self.measure.stores == "limits" else np.int64
 
     def value(self, stored: Stored) -> float:
         if isinstance(self.measure, MeanLoss):

@@ -27,7 +27,8 @@ static volatile int64_t kept; /* so that nothing is left out */
 
 static void count_bits(void)
 {
-    kernel_portable.count_bits(&tile, rows, N_WORDS, 1, counts, N_VECTORS, totals);
+    const struct packed_rows one = {rows, N_WORDS, 1};
+    kernel_portable.count_bits(&tile, &one, counts, N_VECTORS, totals);
 }
 
 static void count_units(void)
