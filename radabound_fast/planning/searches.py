@@ -95,14 +95,7 @@ class SearchPlan:
     def plot(self) -> Figure:
         """A figure of the interval's width against the share that is kept for the end.
 
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        ValueError
-            The plan is of the rows that a width needs.
+        ValueError if the plan is of the rows that a width needs.
         """
         from radabound_fast.plots import shares_figure
 
