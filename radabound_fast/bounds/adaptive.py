@@ -44,12 +44,7 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
     ``ln(t (t+1)) + ln((b+1) (b+2)) + ln C(t-1, b)`` and the sum of `failure_code` over the
     failures.
 
-    Parameters
-    ----------
-    query, n_failures : int
-        t, from 1 on, and b, from 0 to t - 1.
-    failures : float
-        The sum of `failure_code` over the failures, at least 0.
+    `query` is t, from 1 on, `n_failures` b, from 0 to t - 1, and `failures` that sum.
     """
     t, b = check_count(query=query), check_integer(n_failures=n_failures)
     if not 0 <= b < t:

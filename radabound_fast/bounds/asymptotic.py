@@ -57,16 +57,12 @@ def asymptotic_mean_interval(
 def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for a mean of rates, as the balanced accuracy is one.
 
+    `hits` and `sizes`, array_like of int of shape (n_classes,), are the rows of each class that are
+    right, and all rows of it; at least 1.
+
     **Asymptotic**: Wilson's score limits of each rate (1927, JASA 22), whose distances from the
     rates are added as squares (Zou, Donner 2008, Statistics in Medicine 27).
 
-    Parameters
-    ----------
-    hits, sizes : array_like of int, shape (n_classes,)
-        Rows of each class that are right, and rows of it; at least 1.
-
-    Examples
-    --------
     >>> low, high = asymptotic_balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8856, 0.9117)
@@ -84,17 +80,12 @@ def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[fl
 def asymptotic_auc_interval(positive: Any, negative: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for the area under the ROC curve, given the labels.
 
+    `positive` and `negative`, array_like of one dimension, are the scores of rows of either class.
+
     **Asymptotic**: the normal approximation with the variance of DeLong, DeLong and Clarke-Pearson
     (1988, Biometrics 44); nan where a class has one row, or all scores of one are above those of
     the other.
 
-    Parameters
-    ----------
-    positive, negative : array_like, shapes (n_positive,) and (n_negative,)
-        Scores of the rows of each class.
-
-    Examples
-    --------
     >>> positive, negative = np.arange(400) + 3000.0, np.arange(3600) * 1.0
     >>> low, high = asymptotic_auc_interval(positive, negative, nats=math.log(20))
     >>> round(low, 4), round(high, 4)

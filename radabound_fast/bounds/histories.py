@@ -65,22 +65,12 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
 
 def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: float = 0.0) -> float:
-    """Return the least observed gain whose lower limit exceeds a margin.
+    """Return the least observed gain whose lower limit, by `paired_interval`, exceeds a margin.
 
-    Parameters
-    ----------
-    disagreement : float
-        The share of samples on which the losses of the two models, 0 or 1, differ; in [0, 1].
-    margin : float, default 0.0
-        The gain that the limit, by `paired_interval`, is to exceed.
+    `disagreement`, in [0, 1], is the share of samples on which the losses of the two models, 0 or
+    1, differ.  A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that
+    does.
 
-    Returns
-    -------
-    float
-        A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that does.
-
-    Examples
-    --------
     >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
     0.015
     """

@@ -44,9 +44,7 @@ def add_gate(commands: Any) -> None:
     options.add(what, labels="the m labels, needed for each candidate")
     options.add_header(what)
     options.add(
-        what,
-        candidate="its m predictions",
-        results="or its results, a case a line: .jsonl or .csv",
+        what, candidate="its m predictions", results="or its results, a case a line: .jsonl or .csv"
     )
     options.add_one(what, "id", default="id", help="of a case (default: id)")
     score = "in [0, 1], 1 is best, or true or false (default: score)"
@@ -57,9 +55,7 @@ def add_gate(commands: Any) -> None:
     slices = "rows, 1 a row of the slice and 0 another, on which no candidate may be worse"
     options.add_one(rules, "slice", action="append", help=slices)
     options.add(
-        rules,
-        slice_margin="by how much it may (0)",
-        no_promote="passes leave production as it is",
+        rules, slice_margin="by how much it may (0)", no_promote="passes leave production as it is"
     )
     options.add(
         rules,

@@ -369,16 +369,15 @@ def margins_header(n_samples: int, space_size: int, delta: float) -> str:
     )
 
 
-def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
+def _array(numbers: Iterable[int], form: str) -> str:
     """Numbers in lines, with commas."""
-    lines, line = [], "   "
+    lines = ["   "]
     for number in numbers:
         item = f" {form.format(number)},"
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = "   "
-        line += item
-    return "\n".join([*lines, line])
+        if len(lines[-1]) + len(item) > 96:
+            lines.append("   ")
+        lines[-1] += item
+    return "\n".join(lines)
 
 
 def _free(rule: HaltingRule) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from radabound_fast.rows.packing import as_values, checked_words
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.support import SharedState
-    from radabound_fast.store import Description, Durability, Ledger, Path
+    from radabound_fast.store import Description, Ledger
 
 # parameters of a database that are what is judged, and no arguments of the constructor
 _OF_JUDGED = ("n_samples", "metric", "weighting")
@@ -28,6 +28,7 @@ class HaltingGuard(Guard, Owned):
     """Base class of guards whose queries change them. A subclass sets `_shared`: their state."""
 
     _shared: SharedState
+    _record_kind = "Ledger"
     _arguments: ClassVar[tuple[str, ...]]  # of the constructor, attributes of the same name
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it, or share it "
@@ -71,6 +72,12 @@ class HaltingGuard(Guard, Owned):
     def halted(self) -> bool:
         return self._shared.halted
 
+    @property
+    def _current(self) -> Any:
+        """The state, after what other processes have committed to the database."""
+        self._shared.refresh()
+        return self._shared
+
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
         self._check_owner()
@@ -84,15 +91,6 @@ class HaltingGuard(Guard, Owned):
     def parameters(self) -> dict[str, Any]:
         hidden = ("seed", "signs", "weighting", "metric")
         return {name: value for name, value in self._parameters().items() if name not in hidden}
-
-    @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> Ledger:
-        from radabound_fast.store import open_ledger
-
-        begins = None if new is None or made is None else (new, made._shared.progress())
-        return open_ledger(path, durability, begins)
 
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
@@ -132,8 +130,7 @@ class HaltingGuard(Guard, Owned):
         """Let go of the database and answer nothing more; closing twice does nothing.
 
         RuntimeError: this guard is in no database, so that closing it would lose its count; or it
-        is in the middle of a call on this very thread (a signal handler that is to end the program
-        raises `SystemExit`, and a ``with`` block closes the guard).
+        is in the middle of a call on this very thread.
         """
         ledger = self._opened()
         self._check_owner()

@@ -87,12 +87,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     def n_answered(self) -> int:
         return int(self._current.n_answered)
 
-    @property
-    def _current(self) -> Any:
-        """The progress, after what other processes have committed to the database."""
-        self._progress.refresh()
-        return self._progress
-
     def __repr__(self) -> str:
         names = [name for name in self._arguments if name not in _NOT_SHOWN]
         shown = (f"{name}={getattr(self, name)!r}" for name in (*names, "n_answered", "halted"))

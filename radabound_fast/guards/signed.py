@@ -307,14 +307,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
         )
 
     @property
-    def _current(self) -> GuardCore:
-        """The state, after what other processes have committed to the database."""
-        self._core.refresh()
-        return self._core
-
-    @property
     def n_answered(self) -> int:
-        return self._current.n_rows
+        return int(self._current.n_rows)
 
     @property
     def complexity(self) -> float:
@@ -322,7 +316,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
         0.0 before the first.
         """
-        return self._current.complexity
+        return float(self._current.complexity)
 
     @property
     def budget(self) -> float:
@@ -332,7 +326,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         It is no promise: a single query may exceed what is left.  `n_left` is one.
         """
         core = self._current
-        return core.budget / core.cells
+        return float(core.budget / core.cells)
 
     def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
         """Return how many queries more will be answered for certain, whatever they are.

@@ -9,12 +9,11 @@ import os
 import pickle
 import re
 import sys
-import threading
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from support import falling_losses, losses_with_mean, query, query_many, state_of
+from support import at_once, falling_losses, losses_with_mean, query, query_many, state_of
 
 from radabound_fast import (
     DeclaredSearch,
@@ -267,7 +266,7 @@ def test_threads_share_one_count_and_one_halt(build):
     losses, guesses = falling_losses(8, 200)
     numbers, refused = [], []
 
-    def work():
+    def work(_):
         for row, guess in zip(losses, guesses, strict=True):
             try:
                 numbers.append(query(guard, row, guess).number)
@@ -277,11 +276,7 @@ def test_threads_share_one_count_and_one_halt(build):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # threads take turns within a decision
     try:
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(work, range(8))
     finally:
         sys.setswitchinterval(interval)
     assert sorted(numbers) == list(range(1, guard.n_answered + 1))

@@ -497,16 +497,6 @@ def test_bits_of_wrong_predictions_are_refused_where_a_metric_needs_more(metric)
     assert search.n_answered == 0
 
 
-def test_no_frame_of_an_error_holds_labels_or_losses():
-    search = search_by("roc_auc")
-    with pytest.raises(ValueError, match="finite") as caught:
-        search.query(np.full(M, np.nan), key=0)
-    trace = caught.value.__traceback__.tb_next
-    while trace is not None:
-        assert not trace.tb_frame.f_locals
-        trace = trace.tb_next
-
-
 # ---- is B better than A? -------------------------------------------------------------------
 
 
@@ -640,6 +630,8 @@ def test_an_error_names_the_predictions_that_it_is_about():
 def test_compare_says_what_it_is_for():
     with pytest.raises(ValueError, match="compare is of means, error, .*'f1'"):
         search_by("f1").compare(Y, CLASSES, key_a=1, key_b=2)
+    with pytest.raises(ValueError, match="compare is of means, .*without weights"):
+        search_by("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
     with pytest.raises(TypeError, match="compare needs a search that was made on labels"):
         DeclaredSearch(M, 9, delta=0.1).compare(Y, CLASSES, key_a=1, key_b=2)
 
@@ -794,15 +786,6 @@ def test_rows_that_do_not_count_alike_are_weighted(options):
 def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error, message):
     with pytest.raises(error, match=message):
         search_by(metric, **options)
-
-
-def test_comparisons_and_the_paper_s_bounds_have_no_weights():
-    for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
-        for bound in bounds.PAPER_BOUNDS:
-            with pytest.raises(ValueError, match="fixed-sequence|FixedSequence"):
-                RadaBound(Holdout(Y, **options), epsilon=0.5, delta=0.5, bound=bound)
-    with pytest.raises(ValueError, match="compare is of means, .*without weights"):
-        search_by("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
 
 
 @pytest.mark.parametrize("scores", [SCORES, -SCORES, np.zeros(M), RNG.random(M)])

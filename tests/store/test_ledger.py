@@ -1,5 +1,6 @@
 """A guard in a database is the guard in memory, bit for bit, whoever else has it open."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -126,6 +127,13 @@ def start(code, *arguments):
     )
 
 
+@contextlib.contextmanager
+def two_owners(path, kind, parameters):
+    """Two guards on one file."""
+    with kind.open(path, M, **QUICK, **parameters) as one, kind.open(path, **QUICK) as other:
+        yield one, other
+
+
 def in_threads(work):
     """Runs work(number) in 8 threads; an exception in one is the test's."""
     with ThreadPoolExecutor(8) as pool:
@@ -171,10 +179,7 @@ def test_an_opened_guard_is_the_guard_in_memory(path, kind, parameters, asks, n_
 @each_case
 def test_two_guards_on_one_file_are_one_guard(path, kind, parameters, asks, n_answered):
     memory = kind(M, **parameters)
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
         for ask, guard in zip(asks, cycle([one, other])):  # noqa: B905
             assert told(ask, guard) == told(ask, memory)
             assert shown(one) == shown(other) == shown(memory)
@@ -225,10 +230,7 @@ def test_what_is_committed_during_a_scan_comes_first(
     def ask(guard):
         return guard.query_many(ours, trace=trace, n_threads=n_threads)
 
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
         for guard in (one, memory):
             guard.query(first)
         commits_first(one, lambda: other.query_many(theirs))
@@ -493,10 +495,7 @@ def test_a_change_that_fails_forgets_no_other_owners_answer(
         return query(guard, losses[row], guesses[row])
 
     memory = kind(M, **parameters)
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
         for row, guard in enumerate([one, other, other]):
             ask(guard, row)
             ask(memory, row)
@@ -515,10 +514,7 @@ def test_a_change_that_fails_forgets_no_other_owners_answer(
 @pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
 def test_a_look_that_fails_is_looked_again(path, kind, parameters):
     losses, guesses = falling(0, 3)
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
         query(other, losses[0], guesses[0])
         with pytest.raises(KeyboardInterrupt), Failing(one, "read", True):
             one.n_answered  # noqa: B018 (which reads the database)
@@ -529,10 +525,7 @@ def test_a_look_that_fails_is_looked_again(path, kind, parameters):
 @pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
 def test_a_change_that_fails_in_commit_lets_the_others_go_on(path, kind, parameters):
     losses, guesses = falling(0, 4)
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
         with pytest.raises(KeyboardInterrupt), Failing(one, "commit", False):
             query(one, losses[0], guesses[0])
         begun = time.monotonic()
@@ -546,10 +539,7 @@ def test_a_change_that_fails_in_commit_lets_the_others_go_on(path, kind, paramet
 @pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
 def test_a_transaction_commits_all_of_its_calls_or_none(path, kind, parameters):
     losses, guesses = falling(0, 6)
-    with (
-        kind.open(path, M, **QUICK, **parameters) as one,
-        kind.open(path, **QUICK) as other,
-    ):
+    with two_owners(path, kind, parameters) as (one, other):
 
         def ask(guard, row):
             return query(guard, losses[row], guesses[row]).number
