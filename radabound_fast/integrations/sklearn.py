@@ -92,10 +92,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         error or Ctrl-C, with what was answered before.
     halted_ : bool
         Whether the guard halted in this search.
-    n_splits_, multimetric_
-        1 and False, as scikit-learn's searches have them.
-    classes_, n_features_in_, feature_names_in_
-        Of `best_estimator_`.
+    n_splits_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As scikit-learn's searches have them.
     """
 
     def __init__(
