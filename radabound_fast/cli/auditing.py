@@ -53,11 +53,7 @@ class Files:
         if args.header and not any(name.lower().endswith(CSV) for name in expanded(paths)):
             raise ValueError("--header is for .csv files, got none")
         labels_header, header = HEADERS[args.header]
-        how = {
-            "transpose": args.transpose,
-            "packed": args.packed,
-            "header": header,
-        }
+        how = {"transpose": args.transpose, "packed": args.packed, "header": header}
         if args.losses:
             self.rows = open_losses(args.losses, n_samples=args.n_samples, **how)
             self.n_samples = self.rows.shape[1] if args.n_samples is None else args.n_samples

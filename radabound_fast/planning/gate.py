@@ -106,12 +106,7 @@ class GatePlan:
         return f"{number:,}" if self.n_samples is None else f"{number:.4f}"
 
     def plot(self) -> Figure:
-        """A figure of what is needed against the number of candidates, a line a count of passes.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """A figure of what is needed against the number of candidates, a line a count of passes."""
         from radabound_fast.plots import gate_figure
 
         lines: dict[int, list[tuple[int, float]]] = {}

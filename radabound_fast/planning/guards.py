@@ -113,10 +113,7 @@ class Plan:
     def shortfall(self, name: str) -> str | None:
         """One line on what a bound or guard lacks for a first query; None if nothing.
 
-        Raises
-        ------
-        ValueError
-            No row has this name, or there are none, for want of an epsilon.
+        ValueError if no row has this name, or there are none, for want of an epsilon.
         """
         if self.epsilon is None:
             raise ValueError("epsilon must be given to `plan` for its rows, got None")
@@ -139,10 +136,6 @@ class Plan:
 
         For `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
         which `GuessAndCheck` answers a thousand guesses that pass.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         from radabound_fast.plots import plan_figure
 

@@ -270,8 +270,7 @@ def test_more_models_than_can_be_told_apart_are_a_density(n_models, dense):
 
 # one; two; equals; a second digit; the last that are marked, and the first that are not
 @pytest.mark.parametrize(
-    "n_models",
-    [1, 2, 8, 9, 40, 59, 2000, 2001, pytest.param(50_000, marks=pytest.mark.thorough)],
+    "n_models", [1, 2, 8, 9, 40, 59, 2000, 2001, pytest.param(50_000, marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("spread", [0.0, 0.1])
 def test_labels_of_a_report_neither_overlap_nor_leave_the_figure(n_models, spread):

@@ -354,6 +354,7 @@ def test_a_slot_that_was_torn_anywhere_is_taken_only_if_it_is_whole(device):
         ({"delta": 0.2}, [3, 1]),
         ({"n_samples": 101}, [5, 5]),
         ({"bound": "fixed-sequence"}, [0, 1]),
+        ({"bound": "bernstein"}, [9, 0]),
         ({"bound": "fixed-sequence", "epsilon": 0.9, "max_queries": 3}, [2, 3]),
         ({}, [4, 4]),  # copies of one that went apart
     ],

@@ -88,8 +88,7 @@ def write_arrow(written, path, rows=4):
 
 @pytest.mark.parametrize("block_bytes", [1, 700, 1 << 20])
 @pytest.mark.parametrize(
-    "cuts",
-    [[], [1], [7, 8, 29], pytest.param(list(range(1, K)), marks=pytest.mark.thorough)],
+    "cuts", [[], [1], [7, 8, 29], pytest.param(list(range(1, K)), marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_shards_are_the_rows_of_the_whole(folder, monkeypatch, suffix, cuts, block_bytes):
@@ -230,9 +229,7 @@ def test_a_folder_may_lie_in_one_that_is_hidden(folder, above):
         path = Path(above, "data", f"{part}.npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, PREDICTIONS)
-    found = expanded(
-        [f"{above}/data"],
-    )
+    found = expanded([f"{above}/data"])
     assert found == [f"{above}/data/{part}.npy" for part in ("a", "b", "sub/d")]
 
 

@@ -184,24 +184,10 @@ def test_a_csv_file_of_text_beside_an_array_of_numbers_is_refused(tmp_path):
             files.open_predictions(*arguments, transpose=arguments[1] == path)
 
 
-MISSING = [
-    "",
-    "NA",
-    "N/A",
-    "n/a",
-    "nan",
-    "NaN",
-    "None",
-    "none",
-    "null",
-    "NULL",
-    "<NA>",
-    "#N/A",
-    ".",
-]
-
-
-@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize(
+    "missing",
+    ["", "NA", "N/A", "n/a", "nan", "NaN", "None", "none", "null", "NULL", "<NA>", "#N/A", "."],
+)
 def test_a_missing_value_among_numbers_is_no_class(tmp_path, missing):
     for labels, row in [(["1", missing, "0"], "1,0,0"), (["1", "1", "0"], f"1,{missing},0")]:
         labels = [f'"{cell}"' for cell in labels]

@@ -230,10 +230,7 @@ class DeclaredSearch(Guard):
 
     @property
     def n_answered(self) -> int:
-        """Different queries answered so far: keys, or with `allow_reruns` keys and reruns.
-
-        With `n_best` all queries, since nobody knows which came before.
-        """
+        """Different keys and reruns answered so far; with `n_best` all queries."""
         if self._best is not None:
             return self._best.n_answered
         return len(self._queries) if self._record is None else len(self._record)
@@ -524,10 +521,7 @@ class DeclaredSearch(Guard):
 
     @property
     def answers(self) -> DeclaredSearchAnswers:
-        """All answers so far, each query once, in the order in which they were first asked.
-
-        With `n_best` these are the best alone.
-        """
+        """All answers so far, each query once, in order; with `n_best` the best alone."""
         if self._best is not None:
             return self._best.answers
         if self._record is not None:
@@ -558,12 +552,9 @@ class DeclaredSearch(Guard):
         return answers.best if len(answers) else None
 
     def report(self) -> Report:
-        """Return the result of the search so far: a sentence to paste, a table, JSON, a picture.
+        """Return the result so far: a sentence to paste, a table, JSON, a picture.
 
-        Raises
-        ------
-        ValueError
-            Nothing was queried yet.
+        ValueError if nothing was queried yet.
         """
         return self.report_on(self.answers, n_queries=self.n_queries)
 
@@ -778,13 +769,12 @@ class DeclaredSearch(Guard):
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
-        n_samples = parameters.pop("n_samples")
-        given = opening.given
+        n_samples, given = parameters.pop("n_samples"), opening.given
         if opening.are_given:
             opening.apart()  # raises where there is nothing to judge
         else:
-            space = from_description(parameters["space"])
-            given = parameters | {"space": space, "baseline": given["baseline"]}
+            given = parameters | {"baseline": given["baseline"]}
+            given["space"] = from_description(given["space"])
             given["release"] = release_from(given["release"])
         to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
