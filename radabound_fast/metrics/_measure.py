@@ -21,7 +21,7 @@ from radabound_fast.rows.rounded import Rounded
 
 from ._classes import around
 from ._table import METRICS, Metric
-from ._values import count_of, counts_of, read_counts, read_values
+from ._values import counts_of, read_counts, read_values
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -91,12 +91,11 @@ class MeanLoss:
         values = read_values(value, 0.0, 1.0)
         if self.n_folds is not None:
             return cross_validation_interval(as_floats(values), self.n_samples, self.n_folds, nats)
+        counts, is_count = counts_of(np.atleast_1d(values), self.n_samples)
         if np.ndim(values) == 0:
-            count = count_of(values, self.n_samples)
-            if count is None:
-                return kl_interval(float(values), self.n_samples, nats)
-            return binomial_interval(count, self.n_samples, nats)
-        counts, is_count = counts_of(values, self.n_samples)
+            if is_count[0]:
+                return binomial_interval(int(counts[0]), self.n_samples, nats)
+            return kl_interval(float(values), self.n_samples, nats)
         lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
         lows[is_count], highs[is_count] = binomial_interval(
             counts[is_count], self.n_samples, nats[is_count]
