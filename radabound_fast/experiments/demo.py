@@ -472,7 +472,7 @@ def _report(
 ) -> str:
     searches = counted(len(trees), "adaptive search", "adaptive searches")
     n_fresh, models = len(split.fresh.late), counted(n_candidates, "model")
-    n_free, n_kept = confirmed.n_search_rows, confirmed.n_confirmation_rows
+    n_free, n_confirmed = confirmed.n_search_rows, confirmed.n_confirmation_rows
     files = "--labels", str(folder / "labels.npy"), "--predictions", str(folder / "predictions.npy")
     space = "--delta", f"{DELTA:g}", "--space-size", str(SPACE_SIZE)
     here, python = Path.cwd(), Path(sys.executable)  # as short as it can be typed here
@@ -499,7 +499,7 @@ advance, in an order fixed in advance: for neither. GuessAndCheck is proved for 
 its answers; this one saw plain scores.
 
 ConfirmedSearch: the same searches looked at {n_free:,} of the flights, and what each ended with was
-judged on the other {n_kept:,}. Nothing was declared. Three stages of the first search by
+judged on the other {n_confirmed:,}. Nothing was declared. Three stages of the first search by
 thresholds, confirmed at once (confirmed.png):
 {fill(str(confirmed), 100)}
 

@@ -35,10 +35,9 @@ class HoldoutExhausted(RuntimeError):
     complexity : float or None
         Monte-Carlo Rademacher complexity with the withheld query included, in units of
         loss; None for guards that have none, or whose answers are rounded.
-    delta_prime : float or None
-        What the tail bound gave at that complexity, clipped at 1; nan where the bound has no tail.
-    threshold : float or None
-        What `delta_prime` had to stay at or below.
+    delta_prime, threshold : float or None
+        What the tail bound gave at that complexity, clipped at 1 (nan where it has no tail), and
+        what that had to stay at or below.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from radabound_fast.bounds import confirmation_nats
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.planning.guards import limits_at
-from radabound_fast.rows.parts import n_kept
+from radabound_fast.rows.parts import size_of_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,7 +193,7 @@ def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: fl
             _Way(
                 f"ConfirmedSearch, share {share:g}",
                 _confirmed(share, n_finalists, delta, error_rate),
-                partial(n_kept, share=share),
+                partial(size_of_part, share=share),
                 rows,
                 f"{anything}, then name {counted(n_finalists, 'finalist')}",
             )
@@ -232,7 +232,7 @@ def _width(limits: Limits, m: int) -> float:
 
 def _confirmed(share: float, n_finalists: int, delta: float, error_rate: float) -> Limits:
     nats = confirmation_nats(n_finalists, delta)
-    return lambda m: limits_at(n_kept(m, share), error_rate, nats)
+    return lambda m: limits_at(size_of_part(m, share), error_rate, nats)
 
 
 def _declared(size: int, delta: float, error_rate: float) -> Limits:

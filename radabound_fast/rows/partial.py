@@ -36,8 +36,8 @@ T = TypeVar("T")
 Ids = Any  # ndarray of int64, or a list
 Span = tuple[int, int]
 
-# the signs of a part of the samples are kept by a worker if they are no more than this
-MOST_KEPT_BYTES = 1 << 26
+# the signs of a part of the samples are stored by a worker if they are no more than this
+MOST_STORED_BYTES = 1 << 26
 # what a thread reads at least: a millisecond or so
 THREAD_BYTES = 1 << 24
 
@@ -173,7 +173,7 @@ def _store(
 ) -> SignStore:
     """The signs of some samples: a worker counts many blocks under them."""
     n = stop - start
-    stored = signs == "stored" and (n == n_samples or n * n_vectors // 8 <= MOST_KEPT_BYTES)
+    stored = signs == "stored" and (n == n_samples or n * n_vectors // 8 <= MOST_STORED_BYTES)
     if stored:
         check_memory(n, n_vectors)
     return SignStore(seed, n, n_vectors, stored=stored, first_word=start // WORD_BITS)

@@ -13,7 +13,7 @@ from radabound_fast._checks import check_count
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.space import INT64, Codes, Found, Space
+from radabound_fast.spaces.space import INT64, Coded, Codes, Space
 from radabound_fast.spaces.tokens import as_float, as_int, plain
 from radabound_fast.spaces.values import (
     check_values,
@@ -78,7 +78,7 @@ class Choice(Space):
             raise outside(self.name, key, self.values)
         return place
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         return self.place(key), self._nats
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
@@ -209,7 +209,7 @@ class InOrder(Space):
     def _n_codes(self) -> int | None:
         return None if self._items is None else self._items.size + 1
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         k = as_int(key) if self._items is None else self._items.place(key) + 1
         if k is None or k < 1:
             raise ValueError(f"key must be a place in the order, 1, 2, 3, ..., got {quoted(key)}")
@@ -242,7 +242,7 @@ class NamedKeys(Space):
     def size(self) -> int:
         return self._size
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         if not isinstance(key, str):
             raise TypeError(f"key must be a name, got {quoted(key)}")
         return str(key), math.log(self._size)

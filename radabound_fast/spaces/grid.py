@@ -10,7 +10,7 @@ from radabound_fast._checks import check_integer
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.space import ORDER, Found, Space
+from radabound_fast.spaces.space import ORDER, Coded, Space
 from radabound_fast.spaces.tokens import as_int
 from radabound_fast.spaces.values import outside, shown
 
@@ -64,7 +64,7 @@ class Grid(Space):
         """The mappings of names to values."""
         return [{name: c.values for name, c in part.choices.items()} for part in self._parts]
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         _check_mapping(key, "key")
         first = 0
         for part in self._parts:

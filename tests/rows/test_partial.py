@@ -151,7 +151,7 @@ def test_parts_too_large_to_keep_have_generated_signs(monkeypatch):
     losses = losses_of("bits")
     expected = parts_of(guard_of().task(), losses, [0, 448, 1000])
     partial._store.cache_clear()
-    monkeypatch.setattr(partial, "MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr(partial, "MOST_STORED_BYTES", 0)
     parts = parts_of(guard_of().task(), losses, [0, 448, 1000])
     for part, kept in zip(parts, expected, strict=True):
         assert_array_equal(part.sums, kept.sums)
