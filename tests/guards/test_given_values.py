@@ -27,6 +27,8 @@ def losses_search(m=M, **given):
         (1.0, 4000, 4000),
         (0, 4000, 0),
         (0.2004, 3997, 801),  # .20040030
+        (0.2004003002252, 3997, 801),
+        (0.200400300225169, 3997, 801),  # as spreadsheets print it
         (0.213, 4000, 852),
         (0.745, 3999, 2979),  # .74494
         (np.float32(852 / 4000), 4000, 852),
@@ -46,7 +48,8 @@ def test_a_value_that_is_a_count_within_its_printed_digits_is_that_count(value, 
 
 
 @pytest.mark.parametrize(
-    ("value", "m"), [(0.2, 7), (0.2137, 200), (0.20012345, 4000), (1 / 7, 4000)]
+    ("value", "m"),
+    [(0.2, 7), (0.2137, 200), (0.20012345, 4000), (1 / 7, 4000), (0.333333333333334, 3)],
 )
 def test_any_other_value_is_a_mean_of_real_valued_losses(value, m):
     search = losses_search(m)
