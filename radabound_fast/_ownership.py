@@ -1,7 +1,5 @@
-"""One owner per guard: no copies, no pickles, no use in a forked child.
-
-A copy would answer queries that the original never counts, so that together they spend
-more than the budget that was proved to be safe.
+"""One owner per guard: a copy, a pickle or a forked child would spend what the original has not
+counted, so that together they spend more than was proved to be safe.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ class Holdout(_Judged):
     sample_weight : array_like of float, shape (n_samples,), optional
         For metrics that are means, over a `DeclaredSearch` or a `FixedSequence`: how much each row
         counts, positive, and fixed before any score was seen.  The population value is then that at
-        these weights, given which rows weigh how much.  Weights that depend on the rows (importance
-        weights) do not make it E[w loss] / E[w], which no interval here covers.
+        these weights, given which rows weigh how much: docs/how-to/weights-and-groups.md.
     groups : array_like, shape (n_samples,), optional
         For the same: rows of one group (patient, video) may depend on each other.
 

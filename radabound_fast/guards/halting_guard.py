@@ -130,8 +130,7 @@ class HaltingGuard(Guard, Owned):
         """Let go of the database and answer nothing more; closing twice does nothing.
 
         RuntimeError: this guard is in no database, so that closing it would lose its count; or it
-        is in the middle of a call on this very thread (a signal handler that is to end the program
-        raises `SystemExit`, and a ``with`` block closes the guard).
+        is in the middle of a call on this very thread.
         """
         ledger = self._opened()
         self._check_owner()

@@ -75,9 +75,8 @@ class RadaBound(SignedGuard):
     analyst.  `FixedSequence` is the proved guard of this kind.
 
     Real-valued losses are rounded to multiples of 2**-24; the function judged, and its mean, are
-    the rounded one's.  Methods may be called from several threads.  A call from a signal handler, a
-    destructor or a trace function in the middle of another call, on its very thread, is a
-    RuntimeError; it may read `halted` and `n_answered`.
+    the rounded one's.  Methods may be called from several threads, and not in the middle of another
+    call on its very thread, as a signal handler might: docs/how-to/store-a-guard.md.
 
     References
     ----------
@@ -184,10 +183,9 @@ class RadaBound(SignedGuard):
         OSError
             It cannot be read and written; FileNotFoundError if there is none, and no parameters.
         RuntimeError
-            Whoever opened it next would not see this guard's answers: the file has a second name
-            (a hard link), is mounted without its folder, or is open while one of the files beside
-            it is gone.  Or the parent of this process had it open when it forked; or this very
-            thread is in the middle of opening or making a file in the same folder.
+            Whoever opened it next would not see this guard's answers (the file has a second name,
+            is mounted without its folder, or lacks a file beside it), the parent of this process
+            had it open when it forked, or this very thread is in the middle of opening one.
         """
         return cls._open(locals())
 

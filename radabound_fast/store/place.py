@@ -1,8 +1,7 @@
 """Where an open database is: its file, SQLite's log beside it, and the index of that log.
 
-A commit is in the log first.  Who opens the file must therefore find the same log beside it, or
-answers are lost: so one process never uses two names of a file, and an open database whose log or
-index was deleted, moved or replaced releases no answer.
+A commit is in the log first.  Who opens the file must find the same log beside it, or answers are
+lost.
 """
 
 from __future__ import annotations

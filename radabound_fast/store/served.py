@@ -1,8 +1,5 @@
-"""The log of a service, in the database of its guard: several calls are one transaction.
-
-A call's answer, what it counted and how the guard stands after it are committed together.  So
-whoever did not get the answer may send the call again, with its key (`Log.find`), and whatever dies
-meanwhile, nothing is counted twice and nothing that was released is forgotten.
+"""The log of a service, in its guard's database: answer and count are committed together, so that
+whoever did not get the answer may send the call again, with its key (`Log.find`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A guard has one owner: threads share it; copies, pickles and forks are refused."""
 
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -50,32 +51,27 @@ def test_a_forked_child_is_refused_and_the_parent_is_not():
 
 
 MADE = {
-    "RadaBound": lambda m=1000: RadaBound(m, epsilon=0.5, delta=0.1, bound="mclt"),
-    "FixedSequence": lambda m=1000: FixedSequence(m, epsilon=0.2, delta=0.1),
-    "union": lambda m=1000: FixedSequence(m, epsilon=0.2, delta=0.1, n_vectors=0),
-    "GuessAndCheck": lambda m=1000: GuessAndCheck(m, epsilon=0.2, delta=0.1),
-    "Ladder": lambda m=1000: Ladder(m, 0.01, delta=0.1),
-    "Thresholdout": lambda m=1000: Thresholdout(m, threshold=0.1, noise=0.02, budget=5),
-}
-AGAIN = {
-    "RadaBound": {"epsilon": 0.5, "delta": 0.1},
-    "FixedSequence": {"epsilon": 0.5, "delta": 0.1},
-    "union": {"epsilon": 0.5, "delta": 0.1},
-    "GuessAndCheck": {"epsilon": 0.5, "delta": 0.1},
-    "Ladder": {"step": 0.01, "delta": 0.1},
-    "Thresholdout": {"threshold": 0.1, "noise": 0.02, "budget": 50},
+    "RadaBound": (RadaBound, {"epsilon": 0.5, "delta": 0.1, "bound": "mclt"}),
+    "FixedSequence": (FixedSequence, {"epsilon": 0.2, "delta": 0.1}),
+    "union": (FixedSequence, {"epsilon": 0.2, "delta": 0.1, "n_vectors": 0}),
+    "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1}),
+    "Thresholdout": (Thresholdout, {"threshold": 0.1, "noise": 0.02, "budget": 5}),
 }
 
 
+@pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("judged", [1000, [0, 1] * 500])
-@pytest.mark.parametrize("name", MADE)
-def test_nothing_is_made_twice(name, judged):
-    guard = MADE[name](judged)
+@pytest.mark.parametrize(("kind", "parameters"), MADE.values(), ids=MADE)
+def test_nothing_is_made_twice(tmp_path, kind, parameters, judged, opened):
+    make = partial(kind.open, tmp_path / "guard") if opened else kind
+    guard = make(judged, **parameters)
     for n_answered in (1, 2):
         query(guard, np.arange(1000) % 2 if judged == 1000 else judged)
         with pytest.raises(RuntimeError, match="has been made: __init__ once more would forget"):
-            guard.__init__(judged, **AGAIN[name])
+            guard.__init__(judged, **parameters)
         assert guard.n_answered == n_answered
+    assert not opened or make(judged).n_answered == 2
 
 
 def test_an_average_is_not_made_twice():
@@ -84,15 +80,3 @@ def test_an_average_is_not_made_twice():
     with pytest.raises(RuntimeError, match="this RademacherAverage has been made: __init__ once"):
         average.__init__(SignMatrix(1000, 8, seed=1))
     assert average.n_queries == 1
-
-
-@pytest.mark.parametrize("name", MADE)
-def test_a_guard_in_a_database_is_not_made_anew(tmp_path, name):
-    kind, given = type(MADE[name]()), AGAIN[name]
-    kind = FixedSequence if name in ("FixedSequence", "union") else kind
-    given = given | ({"n_vectors": 0} if name == "union" else {})
-    guard = kind.open(tmp_path / "guard", 1000, **given)
-    with pytest.raises(RuntimeError, match="has been made"):
-        guard.__init__(1000, **given)
-    assert query(guard, np.zeros(1000)).number == 1
-    assert kind.open(tmp_path / "guard").n_answered == 1
