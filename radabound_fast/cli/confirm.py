@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,12 +38,13 @@ def add_confirm(commands: Any) -> None:
     parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
     what = parser.add_argument_group("finalists")
     options.add(what, labels="the m labels, needed for each finalist")
-    options.add_header(what)
+    options.add(what, "header")
     finalist = (
         "m predictions, or those of the confirmation rows; may be repeated: all are one batch"
     )
     options.add_one(what, "finalist", action="append", help=finalist)
-    what.add_argument("--release", choices=("interval", "pass"), help="how much is told (interval)")
+    release = {"choices": ("interval", "pass"), "help": "how much is told (interval)"}
+    options.add_one(what, "release", **release)
     options.add(
         what,
         at_least="what passes, with --release pass",
@@ -51,7 +53,10 @@ def add_confirm(commands: Any) -> None:
     )
     rules = parser.add_argument_group("the search, where FILE is made; FILE has them afterwards")
     options.add(rules, "delta", confirm_share="kept for the end (.5)")
-    rules.add_argument("--n-batches", type=_batches, metavar="N", help='1, or more, or "any"')
+    rules.add_argument(
+        "--n-batches", metavar="N", help='1, or more, or "any"',
+        type=lambda text: text if text == _ANY else options.integer(text),
+    )  # fmt: skip
     options.add(
         rules,
         seed="of the split (default: drawn, and kept)",
@@ -60,11 +65,8 @@ def add_confirm(commands: Any) -> None:
     once = {"action": "store_const", "const": True}
     options.add_one(rules, "stratify", help="as many of every class in each part", **once)
     options.add_one(rules, "pairs", help="compare the finalists of a batch", **once)
-    rules.add_argument(
-        "--limits",
-        choices=("proved", "bootstrap"),
-        help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
-    )
+    limits = "bootstrap: also asymptotic ones, narrower where finalists are alike (proved)"
+    options.add(rules, limits=limits)
     options.add(rules, *options.OF_PREDICTIONS)
     options.add(
         parser.add_argument_group("output"),
@@ -72,10 +74,6 @@ def add_confirm(commands: Any) -> None:
         json="print it as JSON",
         plot="draw the finalists",
     )
-
-
-def _batches(text: str) -> int | str:
-    return _ANY if text == _ANY else options.integer(text)
 
 
 def _confirm(args: argparse.Namespace) -> int:
@@ -126,17 +124,8 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
         raise ValueError("--delta must be given to make FILE")
     search = ConfirmedSearch.open(args.database, holdout, **parameters)
     like = labels if options.takes_classes(search.holdout.metric) else None
-    finalists = (_finalist(one, like) for one in args.finalist or ())
-    return search, options.named_once("--finalist", finalists)
-
-
-def _finalist(text: str, like: Any) -> tuple[str, Any]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        name, path = os.path.basename(text).rpartition(".")[0] or text, text
-    if not name or not path:
-        raise ValueError(f"--finalist must be NAME=FILE or FILE, got {text}")
-    return name, read_values(path, like)
+    read = partial(read_values, like=like)
+    return search, options.named_files("--finalist", args.finalist, read, may_lack_name=True)
 
 
 def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedAnswers) -> None:

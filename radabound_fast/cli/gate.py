@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,10 +23,7 @@ from radabound_fast.guards.gate.verdicts import Verdict
 from radabound_fast.holdout import Losses
 
 # conditions, as `Gate` takes them
-_CONDITIONS = (
-    "delta", "margin", "total_margin", "at_least", "at_most", "slice_margin", "n_candidates",
-    "release",
-)  # fmt: skip
+_CONDITIONS = ("delta", "slice_margin", *options.CONDITIONS)
 # shares of rows on which two models differ, for which the status says what passes
 _SHARES = (0.02, 0.05, 0.1, 0.2)
 
@@ -42,16 +40,18 @@ def add_gate(commands: Any) -> None:
     parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
     what = parser.add_argument_group("the candidate")
     options.add(what, labels="the m labels, needed for each candidate")
-    options.add_header(what)
     options.add(
-        what, candidate="its m predictions", results="or its results, a case a line: .jsonl or .csv"
+        what,
+        "header",
+        candidate="its m predictions",
+        results="or its results, a case a line: .jsonl or .csv",
     )
     options.add_one(what, "id", default="id", help="of a case (default: id)")
     score = "in [0, 1], 1 is best, or true or false (default: score)"
     options.add_one(what, "score", default="score", help=score)
     rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
     options.add(rules, delta="probability that any pass is wrong (.05)")
-    options.add_conditions(rules)
+    options.add(rules, *options.CONDITIONS)
     slices = "rows, 1 a row of the slice and 0 another, on which no candidate may be worse"
     options.add_one(rules, "slice", action="append", help=slices)
     options.add(
@@ -92,7 +92,10 @@ def _gate(args: argparse.Namespace) -> int:
         print(json.dumps(report.to_dict()) if args.json else report)
         return options.OK
     if candidate is None:
-        print(json.dumps(_status(gate)) if args.json else _status_text(gate))
+        names = ("parameters", "metric", "in_production", "guarantee")
+        status = {name: getattr(gate, name) for name in names}
+        status["verdicts"] = [one.to_dict() for one in gate.verdicts]
+        print(json.dumps(status) if args.json else _status(gate))
         return options.OK
     try:
         verdict = gate.query(candidate)
@@ -120,9 +123,9 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
         )
         return Gate.open(args.database, **settings), None
     labels = options.labels_of(args)
-    slices = options.named_once("--slice", map(_slice, args.slice or ()))
-    if slices:
-        settings["slices"] = slices
+    if args.slice:
+        read = partial(options.read_rows, what="of the slice")
+        settings["slices"] = options.named_files("--slice", args.slice, read)
     holdout, baseline = options.judged(args, labels)
     gate = Gate.open(args.database, holdout, baseline=baseline, **settings)
     if args.candidate is None:
@@ -148,13 +151,6 @@ def _open_on_results(
         args.database, Losses(len(ids)), baseline=losses.get("baseline"), row_ids=ids, **settings
     )
     return gate, losses.get("results")
-
-
-def _slice(text: str) -> tuple[str, NDArray[np.bool_]]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise ValueError(f"--slice must be NAME=FILE, got {text}")
-    return name, options.read_rows(path, "of the slice")
 
 
 def _tell(args: argparse.Namespace, gate: Gate, verdict: Verdict) -> None:
@@ -190,26 +186,19 @@ def _markdown(gate: Gate, verdict: Verdict, text: str) -> str:
     )
 
 
-def _status(gate: Gate) -> dict[str, Any]:
-    names = ("parameters", "metric", "in_production", "guarantee")
-    verdicts = [one.to_dict() for one in gate.verdicts]
-    return {name: getattr(gate, name) for name in names} | {"verdicts": verdicts}
-
-
-def _status_text(gate: Gate) -> str:
+def _status(gate: Gate) -> str:
+    passes = counted(gate.n_passes, "pass", "passes")
     lines = [
-        f"{counted(gate.n_answered, 'candidate')}, "
-        f"{counted(gate.n_passes, 'pass', 'passes')}; in production: "
+        f"{counted(gate.n_answered, 'candidate')}, {passes}; in production: "
         f"{_model(gate.in_production)}.",
         gate.guarantee,
     ]
     if gate.in_production is not None and gate.parameters["margin"] is not None:
         lines.append("The least observed gain that passes, by the share of rows that differ:")
-        head = ("share", "now", "after 1 pass", "2 passes", "5 passes")
-        rows: list[tuple[str, ...]] = [head]
+        rows = [["share", "now", "after 1 pass", "2 passes", "5 passes"]]
         for share in _SHARES:
             gains = gate.needed(share).values()
-            rows.append((f"{share:g}", *("-" if x == np.inf else f"{x:.4f}" for x in gains)))
+            rows.append([f"{share:g}", *("-" if x == np.inf else f"{x:.4f}" for x in gains)])
         lines += ["  ".join(cell.rjust(12) for cell in row) for row in rows]
     return "\n".join(lines)
 

@@ -36,6 +36,8 @@ READ = (
 )  # fmt: skip
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
+# of a Gate, beside delta and slices
+CONDITIONS = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
 _MOST_DIGITS = 400
 
 
@@ -51,7 +53,8 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r:.50}")
 
 
-# options with a value, by its type, and what stands for the value in the help; the rest are flags
+# options with a value, by its type, and what stands for the value in the help, or by its choices;
+# the rest are flags
 _VALUES: dict[Callable[[str], Any], dict[str, str | tuple[str, ...] | None]] = {
     integer: {
         "n_samples": "M", "n_vectors": "L", "max_queries": "K", "space_size": "N", "seed": None,
@@ -73,6 +76,10 @@ _VALUES: dict[Callable[[str], Any], dict[str, str | tuple[str, ...] | None]] = {
         "junit": "FILE.xml", "summary": "FILE.md", "bound": "NAME", "estimator": "NAME",
         "metric": "NAME", "pos_label": "LABEL", "id": "FIELD", "score": "FIELD", "host": None,
     },
+}  # fmt: skip
+_CHOICES = {
+    "header": ("yes", "no"), "release": ("pass", "three"), "durability": ("power", "process"),
+    "limits": ("proved", "bootstrap"),
 }  # fmt: skip
 # help that several subcommands share
 _HELP = {
@@ -96,6 +103,8 @@ _HELP = {
     "at_least": "what the metric must reach",
     "at_most": "what the metric must not exceed",
     "n_candidates": "at most so many candidates",
+    "release": "three: better, worse, neither",
+    "header": "of a .csv file of labels",
     "json": "print it as JSON",
 }
 
@@ -109,7 +118,7 @@ def _kind_of(name: str) -> dict[str, Any]:
             metavar = metavars[name]
             several = {"nargs": len(metavar)} if isinstance(metavar, tuple) else {}
             return {"type": convert, "metavar": metavar} | several
-    return {"action": "store_true"}
+    return {"choices": _CHOICES[name]} if name in _CHOICES else {"action": "store_true"}
 
 
 def add_one(parser: Options, name: str, **settings: Any) -> None:
@@ -128,19 +137,6 @@ def add(parser: Options, *names: str, **helps: str) -> None:
         add_one(parser, name, help=text)
 
 
-def add_header(parser: Options) -> None:
-    """Add the option `--header`, which `labels_of` reads beside `--labels`."""
-    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
-
-
-def add_conditions(parser: Options) -> None:
-    """Add the conditions of a `Gate`."""
-    add(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
-    parser.add_argument(
-        "--release", choices=("pass", "three"), help="three: better, worse, neither"
-    )
-
-
 def flag_of(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
@@ -156,13 +152,25 @@ def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> N
         raise ValueError(rule.format(flag_of(name)))
 
 
-def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The values of an option that may be repeated, by names that are all different."""
+def named_files(
+    flag: str,
+    texts: list[str] | None,
+    read: Callable[[str], Any],
+    *,
+    may_lack_name: bool = False,
+) -> dict[str, Any]:
+    """What is read of the files of an option that may be repeated, by names that all differ."""
     named: dict[str, Any] = {}
-    for name, value in pairs:
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if may_lack_name and not equals:
+            name, path = os.path.basename(text).rpartition(".")[0] or text, text
+        if not name or not path:
+            form = "NAME=FILE" + " or FILE" * may_lack_name
+            raise ValueError(f"{flag} must be {form}, got {text}")
         if name in named:
-            raise ValueError(f"{option} must have each name once, got {name!r} twice")
-        named[name] = value
+            raise ValueError(f"{flag} must have each name once, got {name!r} twice")
+        named[name] = read(path)
     return named
 
 

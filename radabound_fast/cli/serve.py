@@ -46,10 +46,9 @@ _ON_A_GRID = {
     ConfirmedSearch: "whose search scores may tell all that they can",
     Gate: "which answers in verdicts",
 }
-_OF_GATE = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
 _OPTIONS = (
     "epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns",
-    "confirm_share", *_OF_GATE,
+    "confirm_share", *options.CONDITIONS,
 )  # fmt: skip
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
@@ -66,19 +65,15 @@ def add_serve(commands: Any) -> None:
     parser.set_defaults(run=_serve, output=None)
     parser.add_argument("database", metavar="FILE", help="of the guard")
     options.add_one(parser, "labels", required=True, help="the m labels")
-    options.add_header(parser)
+    options.add(parser, "header")
     tokens = "a line `name token [limits]` each; it may change meanwhile"
     options.add_one(parser, "tokens", required=True, help=tokens)
     host = "address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)"
     options.add_one(parser, "host", default="127.0.0.1", help=host)
     options.add_one(parser, "port", default=8000, help="0: a free one (default: 8000)")
     options.add(parser, max_body="octets (default: 16,777,216)")
-    parser.add_argument(
-        "--durability",
-        choices=("power", "process"),
-        default="power",
-        help="what answers survive (default: power)",
-    )
+    survive = "what answers survive (default: power)"
+    options.add_one(parser, "durability", default="power", help=survive)
     guard = parser.add_argument_group("the guard, where FILE is made")
     guard.add_argument("--guard", choices=GUARDS, help="needed where FILE is made")
     options.add(
@@ -103,7 +98,7 @@ def add_serve(commands: Any) -> None:
     guard.add_argument(
         "--gate", dest="guard", action="store_const", const="gate", help="short for --guard gate"
     )
-    options.add_conditions(guard)
+    options.add(guard, *options.CONDITIONS)
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
     )

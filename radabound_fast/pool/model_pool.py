@@ -160,8 +160,6 @@ class ModelPool:
         units = "groups of held-out examples, of one population" if grouped else "held-out examples"
         return GUARANTEE.format(certainty=certainty(self.delta), units=units)
 
-    # ---- models ----------------------------------------------------------------------------
-
     @sealed
     def add(self, Y_pred: Any, names: Sequence[Any] | None = None, *, n_threads: int = 1) -> None:
         """Add models.
@@ -245,8 +243,6 @@ class ModelPool:
                 raise ValueError(f"names must be different ones, got {name!r:.100} twice")
             seen.add(name)
         return whole
-
-    # ---- what it states --------------------------------------------------------------------
 
     def intervals(self) -> PoolIntervals:
         """Return simultaneous intervals of all models; ValueError without any.

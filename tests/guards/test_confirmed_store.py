@@ -2,16 +2,13 @@
 
 import os
 import pickle
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import at_once
 
 from radabound_fast import ConfirmedSearch, DeclaredSearch, Holdout, HoldoutExhausted, Rounded
 
@@ -175,58 +172,11 @@ def test_losses_have_a_database_too(path):
 
 def test_threads_confirm_one_after_another(path):
     search = ConfirmedSearch.open(path, Y, delta=0.1, n_batches=None, durability="process")
-
-    def confirm(name):
-        search.confirm({name: model(0.2, ord(name))})
-
-    threads = [threading.Thread(target=confirm, args=(name,)) for name in "abcdef"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda name: search.confirm({name: model(0.2, ord(name))}), "abcdef")
     answers = search.answers
     assert sorted(answers.names) == list("abcdef")
     assert [answer.batch for answer in answers] == [1, 2, 3, 4, 5, 6]
     assert np.all(np.diff([answer.nats for answer in answers]) > 0)
-
-
-WRITER = """
-    import sys
-    import numpy as np
-    from radabound_fast import ConfirmedSearch
-    y_true = np.random.default_rng(1).integers(0, 2, {m})
-    search = ConfirmedSearch.open(sys.argv[1], y_true, delta=.1, n_batches=None, seed=1,
-                                  durability="process")
-    for number in range(search.n_answered, 1000):
-        y_pred = np.random.default_rng(number).integers(0, 2, {m})
-        answer = search.confirm({{str(number): y_pred}})[str(number)]
-        print(number, answer.batch, answer.nats, answer.value, flush=True)
-"""
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_whatever_was_released_is_counted_after_a_kill(path):
-    """12 kills at random instants; at most one batch a kill is counted that nobody saw."""
-    released, chance = {}, np.random.default_rng(0)
-    command = [sys.executable, "-c", textwrap.dedent(WRITER.format(m=M)), str(path)]
-    for _ in range(12):
-        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        lines = [writer.stdout.readline() for _ in range(int(chance.integers(1, 6)))]
-        threading.Event().wait(float(chance.uniform(0, 0.02)))
-        writer.send_signal(signal.SIGKILL)
-        lines += writer.stdout.read().splitlines(keepends=True)
-        writer.wait()
-        writer.stdout.close()
-        for line in lines:
-            if line.endswith("\n"):
-                number, batch, nats, value = line.split()
-                assert number not in released
-                released[number] = int(batch), float(nats), float(value)
-    answers = ConfirmedSearch.open(path).answers
-    stored = {answer.name: (answer.batch, answer.nats, answer.value) for answer in answers}
-    assert released.items() <= stored.items() and len(stored) <= len(released) + 12
-    assert [answer.batch for answer in answers] == list(range(1, len(answers) + 1))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

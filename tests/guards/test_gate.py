@@ -8,7 +8,6 @@ import math
 import sqlite3
 import subprocess
 import sys
-import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
+from support import at_once
 
 from radabound_fast import Gate, Holdout, HoldoutExhausted, Losses, Rounded, pack_losses
 from radabound_fast.bounds import (
@@ -331,13 +331,7 @@ def test_passes_are_taken_back_one_at_a_time():
 def test_threads_count_each_candidate_once():
     gate = Gate(Losses(200), baseline=np.ones(200, int), n_candidates=60)
     rows = np.random.default_rng(1).integers(0, 2, (60, 200))
-    threads = [
-        threading.Thread(target=gate.query_many, args=(rows[start::3],)) for start in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(gate.query_many, [rows[start::3] for start in range(3)])
     assert sorted(one.number for one in gate.verdicts) == list(range(1, 61))
 
 

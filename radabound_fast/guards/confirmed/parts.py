@@ -20,23 +20,24 @@ Mask = NDArray[np.bool_]
 _LEAST_DELTA = 0.001  # of limits by the bootstrap
 
 
-def drawn_rows(holdout: Holdout | Losses, share: float, seed: int, *, stratify: bool) -> Mask:
-    """Draw the confirmation rows; groups are kept whole.
+def confirmation_rows(
+    holdout: Holdout | Losses, rows: Any, share: float, seed: int | None, stratify: bool
+) -> Mask:
+    """Check rows that were chosen elsewhere, or draw some with a seed; groups are kept whole.
 
-    Raises
-    ------
-    ValueError
-        A part would be empty, or no limits are proved for stratified rows.
+    ValueError if a part would lack rows or classes that it needs, or if no limits are proved for
+    stratified rows.
     """
-    weighting = holdout.weighting
-    grouped = weighting is not None and not weighting.is_of_rows
-    return draw_part(
-        holdout.n_samples,
-        share,
-        seed,
-        groups=weighting.codes if weighting is not None and grouped else None,
-        strata=_strata(holdout) if stratify else None,
-    )
+    if seed is None:
+        chosen = _chosen_rows(holdout, rows)
+    else:
+        weighting, groups = holdout.weighting, None
+        if weighting is not None and not weighting.is_of_rows:
+            groups = weighting.codes
+        strata = _strata(holdout) if stratify else None
+        chosen = draw_part(holdout.n_samples, share, seed, groups=groups, strata=strata)
+    _check_classes(holdout, confirmation=chosen, search=~chosen)
+    return chosen
 
 
 def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
@@ -50,14 +51,7 @@ def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
     return holdout.labels.codes
 
 
-def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
-    """Check confirmation rows that were chosen elsewhere.
-
-    Raises
-    ------
-    TypeError, ValueError
-        They are no boolean array over the rows, are none, or tear a group apart.
-    """
+def _chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
     chosen, n_samples = as_array(rows, "rows"), holdout.n_samples
     if holdout.labels is not None:
         holdout.labels.check_rows(rows, name="rows")
@@ -119,7 +113,7 @@ def check_bootstrap(
         )
 
 
-def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
+def _check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
     """ValueError where a part lacks a class without which the metric says something else."""
     if not isinstance(holdout, Holdout):
         return

@@ -35,9 +35,6 @@ from radabound_fast.store.events import EventList, Events, Turn
 if TYPE_CHECKING:
     from radabound_fast.store import Description, Durability, EventRecord, Path
 
-# passes more, for which `Gate.needed` looks ahead
-_AHEAD = (0, 1, 2, 5)
-
 
 class Gate(Guard, Owned):
     """Says of each candidate whether it may be released, and stays right however often it is asked.
@@ -277,21 +274,16 @@ class Gate(Guard, Owned):
         )
 
     def needed(self, disagreement: float) -> dict[int, float]:
-        """Return which observed gain passes now, and after some more passes.
+        """Return the least gain that meets the margin now (0), and after 1, 2 and 5 more passes.
 
-        It is computed from the verdicts and the argument alone, and reads nothing of the test set.
+        It is inf where not even a gain on all rows that differ does, or no candidate is left.  It
+        is computed from the verdicts and the argument alone, and reads nothing of the test set.
 
         Parameters
         ----------
         disagreement : float
             The share of rows on which the losses of candidate and production differ, in [0, 1];
             losses are taken as 0 or 1.
-
-        Returns
-        -------
-        dict of int to float
-            The least gain that meets the margin now (0), and after 1, 2 and 5 more passes in a
-            row; inf where not even a gain on all those rows does, or no candidate is left.
 
         Raises
         ------
@@ -302,7 +294,7 @@ class Gate(Guard, Owned):
         if not rules.has_baseline or rules.margin is None:
             raise ValueError("needed is of gains: this gate has no baseline with a margin")
         gains, (passes, *others) = {}, history.counts()
-        for ahead in _AHEAD:
+        for ahead in (0, 1, 2, 5):
             counts = [passes + ahead, *others]
             if rules.n_candidates is not None and sum(counts) >= rules.n_candidates:
                 gains[ahead] = math.inf
@@ -351,18 +343,9 @@ class Gate(Guard, Owned):
     def query_many(self, Y_pred: Any) -> list[Verdict]:
         """Return the verdicts on several candidates, one after another as by `query`.
 
-        They are those of all candidates, or of those before the declared number was used.
-
-        Parameters
-        ----------
-        Y_pred : sequence of array_like, shape (k, n_samples)
-
-        Raises
-        ------
-        TypeError, ValueError
-            One of them is no such array; nothing has changed then.
-        HoldoutExhausted
-            Not even the first gets a verdict.
+        `Y_pred` has shape (k, n_samples).  Candidates after the declared number get no verdict;
+        HoldoutExhausted if not even the first gets one.  Where one is no such array nothing has
+        changed.
         """
         self._check_owner()
         rows, verdicts = self._readable(), []
@@ -414,14 +397,9 @@ class Gate(Guard, Owned):
     def revoke(self) -> int:
         """Take the last pass back, of a model that was withdrawn for another reason.
 
-        The guarantee stays: what is compared with is still decided by the verdicts and by what is
-        outside the test set.
-
-        Returns
-        -------
-        int
-            The candidate that the next one is compared with; 0 for the baseline.  ValueError if
-            there is no pass to take back.
+        Return the candidate that the next one is compared with, 0 for the baseline; ValueError if
+        there is no pass to take back.  The guarantee stays: what is compared with is still decided
+        by the verdicts and by what is outside the test set.
         """
         self._check_owner()
 
