@@ -3,6 +3,8 @@
 import math
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -147,6 +149,40 @@ class Tensor:
 
     def __dlpack_device__(self) -> Any:
         return self._values.__dlpack_device__()
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+WAITING = """
+import signal, sys, time
+from radabound_fast import cli
+from radabound_fast.files import reading
+
+def slow(*arguments, blocks=reading.FileRows.blocks):
+    for number, block in enumerate(blocks(*arguments)):
+        if number == int(sys.argv[1]):
+            print("waiting", flush=True)
+            time.sleep(60)
+        yield block
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+reading.FileRows.blocks = slow
+reading.BLOCK_BYTES = int(sys.argv[2])
+sys.exit(cli.main(sys.argv[3:]))
+"""
+
+
+def waiting(arguments: list[str], block: int = 0, block_bytes: int = 1 << 20, **how: Any) -> Any:
+    """A process of the command that waits before this block of the file that it reads."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(block), str(block_bytes), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "waiting\n"
+    return process
 
 
 # ---- losses --------------------------------------------------------------------------------------

@@ -86,15 +86,8 @@ def ladder_transcript_half_width(
     fall as t grows, and an answer rests on every query up to its own: the half-width that holds at
     t is the largest of these over 1 .. t.
 
-    Parameters
-    ----------
-    query : int
-        The number t of the query; the first is 1.
-    n_updates : int
-        u, the improvements among the t - 1 answers before it, the first answer counted: 0 before
-        the first query, else from 1 to min(t - 1, G).
-    eta : float
-        The step of the Ladder, in (0, 1).
+    `query` is t, from 1 on, and `n_updates` u, the improvements among the t - 1 answers before it,
+    the first answer counted: 0 before the first query, else from 1 to min(t - 1, G).
     """
     t, u = check_count(query=query), check_integer(n_updates=n_updates)
     levels = ladder_levels(eta)
@@ -114,16 +107,11 @@ def thresholdout_sample_size(
 
     ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``, not rounded.
 
-    Parameters
-    ----------
-    n_queries, budget : int
-        k, fixed beforehand, and B, how many queries may be answered from the holdout.
-    as_printed : bool
-        Section VI of the RadaBound paper instead: ``80 sqrt(B ln(1/(epsilon delta)))``, which
-        is 8.7 times too small at B = k = 10,000 and epsilon = .05.
+    k, `n_queries`, is fixed beforehand, and B, the `budget`, is how many may be answered from the
+    holdout.  `as_printed`: Section VI of the RadaBound paper instead,
+    ``80 sqrt(B ln(1/(epsilon delta)))``, which is 8.7 times too small at B = k = 10,000 and
+    epsilon = .05.
 
-    Examples
-    --------
     >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
     3681156
     """

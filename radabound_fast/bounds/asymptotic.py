@@ -26,17 +26,10 @@ def asymptotic_mean_interval(
     theorem, with the variance of the sample (of the groups' parts of the weighted mean: Taylor's
     linearisation); nan where values do not vary, or there is one group.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_samples,)
-        Losses, in any unit, which is that of the limits.
-    weights : array_like, shape (n_samples,), optional
-        How much each counts; all alike by default.
-    groups : array_like of int, shape (n_samples,), optional
-        Which samples belong together, from 0 on; each alone by default.
+    `values`, of shape (n_samples,), are losses in any unit, which is that of the limits; `weights`
+    how much each counts, all alike by default; `groups`, ints from 0 on, which of them belong
+    together, each alone by default.
 
-    Examples
-    --------
     >>> low, high = asymptotic_mean_interval(np.arange(4000) % 5 / 40, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.0491, 0.0509)

@@ -114,8 +114,9 @@ def auc_blocks(n_negative: int, n_positive: int) -> int:
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the expectation of a weighted mean of independent values in [0, 1].
 
-    Neither limit is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights
-    a of sum 1, but for rounding.
+    The best of Chernoff bounds with two multipliers that a search finds (Result 23); neither limit
+    is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1,
+    but for rounding.
 
     Parameters
     ----------
@@ -126,10 +127,6 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     counts : int or array_like of int, shape (n,)
         How many values have each of these weights.  The balanced accuracy has the weights
         ``1 / counts`` for the classes' counts.
-
-    Notes
-    -----
-    The best of Chernoff bounds with two multipliers that a search finds: Result 23.
 
     Examples
     --------

@@ -23,7 +23,8 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
     If every claim is made at ``ln(1/delta)`` and so many nats more, one-sided, then with
     probability at least 1 - delta no claim is ever wrong, however each candidate was chosen in the
-    light of the verdicts before it (Result 30).
+    light of the verdicts before it (Result 30).  What costs is the rarer verdict: a candidate that
+    fails, as nearly all do, costs next to nothing.
 
     Parameters
     ----------
@@ -36,12 +37,7 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     -------
     float
         ``ln(1/u) + ln(1/w)``: u is 1/H, or ``1/(t(t+1))`` for candidate t without H; and
-        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``.
-
-    Notes
-    -----
-    The weights w of the histories of one length sum to 1.  What costs is the rarer verdict: a
-    candidate that fails, as nearly all do, costs next to nothing.
+        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``, 1 in sum over such histories.
 
     Examples
     --------

@@ -19,13 +19,11 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.rows.rounded import Rounded
 
-from ._classes import around
+from ._classes import Array, Limits, around
 from ._table import METRICS, Metric
 from ._values import counts_of, read_counts, read_values
 
-Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Limits = tuple[Any, Any]
 
 INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: capital that is bet on the rows of one fold"
@@ -224,7 +222,7 @@ class Measure(NamedTuple):
         """Limits of the population's metric, given what its value rests on."""
         row, least, most = self.row, self.least, self.most
         if self.n_folds is not None:
-            return self._fold_limits(self.value(summary), nats)
+            return self.fold_limits(self.value(summary), nats)
         if row.stores == "errors" or not row.is_mean:
             return row.interval(self.sizes, summary, nats)
         shares = np.clip((summary - least) / (most - least), 0.0, 1.0)
@@ -237,7 +235,7 @@ class Measure(NamedTuple):
         if self.rounded is not None:
             return self._limits_of_rounded(as_floats(values), nats)
         if self.n_folds is not None and not self.is_weighted:
-            return self._fold_limits(as_floats(values), nats)
+            return self.fold_limits(as_floats(values), nats)
         n_rows = self._n_counted
         counts, is_count = counts_of(np.atleast_1d(values), n_rows)
         if not is_count.all():
@@ -254,7 +252,7 @@ class Measure(NamedTuple):
         if self.rounded is not None:
             return self._limits_of_rounded(counts / n_rows, nats)
         if self.n_folds is not None:
-            return self._fold_limits(counts / n_rows, nats)
+            return self.fold_limits(counts / n_rows, nats)
         return binomial_interval(counts, n_rows, nats)
 
     @property
@@ -272,25 +270,21 @@ class Measure(NamedTuple):
             )
         return self.sizes[self.row.column]
 
-    def _fold_limits(self, values: Any, nats: Any) -> Limits:
-        """`fold_limits` without weights."""
-        row = self.row
-        if row.n_effective is not None:
-            return self.fold_limits(values, row.n_effective(self.sizes), nats, equal=False)
-        return self.fold_limits(values, self.sizes[row.column or 0], nats, equal=True)
-
-    def fold_limits(self, values: Any, n_effective: float, nats: Any, *, equal: bool) -> Limits:
+    def fold_limits(self, values: Any, nats: Any, n_weighted: float | None = None) -> Limits:
         """Limits of the metric of fold models, given that of a cross-validation.
 
-        `equal`: all rows that count, which are so many, count alike.
+        `n_weighted`: how many rows those that have weights are worth.
         """
         assert self.n_folds is not None
-        least, most = self.ends
+        row, (least, most) = self.row, self.ends
         shares = np.clip((values - least) / (most - least), 0.0, 1.0)
-        if equal:
-            limits = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
+        if n_weighted is None and row.n_effective is not None:
+            n_weighted = row.n_effective(self.sizes)
+        if n_weighted is None:
+            n_rows = self.sizes[row.column or 0]
+            limits = cross_validation_interval(shares, n_rows, self.n_folds, nats)
         else:
-            limits = weighted_cross_validation_interval(shares, n_effective, self.n_folds, nats)
+            limits = weighted_cross_validation_interval(shares, n_weighted, self.n_folds, nats)
         return in_range(values, least, most, *limits)
 
     def gains(self, stored: Array) -> Floats:

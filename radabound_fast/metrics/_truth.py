@@ -147,7 +147,7 @@ class Truth(MetricLabels):
     ) -> Array:
         values = self.values(measure, rows)
         if self.n_folds is not None:
-            lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
+            lows, highs = measure.fold_limits(values, nats, weighting.n_effective)
             return np.stack([values, lows, highs], axis=1)
         stored = np.empty((len(values), 3))
         for place, (value, paid) in enumerate(zip(values.tolist(), nats.tolist(), strict=True)):

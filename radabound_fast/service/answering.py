@@ -321,8 +321,8 @@ class Answering:
             if column is None:
                 column = [getattr(answer, name) for answer in answers]
             columns[name] = column.tolist() if isinstance(column, np.ndarray) else column
-        for name in SCORES:
-            columns[name] = [_number(one) for one in columns[name]]
+            if name in (*SCORES, *GAINS):
+                columns[name] = [_number(one) for one in columns[name]]
         return {name: columns[name] for name in names}
 
 

@@ -1,7 +1,6 @@
 """``radabound audit``: what the library answers, from files, on one line of shell."""
 
 import contextlib
-import csv
 import json
 import os
 import re
@@ -281,20 +280,6 @@ def test_a_seed_that_was_drawn_is_printed_and_recorded(run):
     assert " (drawn)\n" in run(*without)[1]
 
 
-def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predictions):
-    code, _, _ = run(*STANDARD, *PAPER, "--output", "answers.csv")
-    assert code == 3
-    with open("answers.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    wanted = []
-    for bound, _, answers in expected(labels, predictions):
-        names = ("numbers", "values", "lows", "highs", "complexities", "delta_primes")
-        columns = [getattr(answers, name) for name in names]
-        wanted += [(bound, *row) for row in zip(*columns, strict=True)]
-    found = [(row["bound"], *(float(row[name]) for name in HEAD[1:])) for row in rows]
-    assert found == wanted and list(rows[0]) == HEAD
-
-
 def test_a_picture_is_drawn(run):
     pytest.importorskip("matplotlib", reason="the plot extra is not installed")
     assert run(*STANDARD, *PAPER, "--plot", "audit.png")[0] == 3
@@ -319,11 +304,6 @@ def test_a_withheld_mean_is_nowhere(run):
     assert written.count("\n") == halt  # a header, and the queries before it
     _, table, _ = run("audit", "--losses", "l.npy", *PARAMETERS, "--bound", "mclt")
     assert f"{withheld:.4f}"[1:] not in table
-
-
-def test_quiet_prints_nothing(run):
-    assert run(*STANDARD, *PAPER, "--quiet", "--output", "answers.csv") == (3, "", "")
-    assert os.path.getsize("answers.csv") > 0
 
 
 @pytest.fixture(scope="module")

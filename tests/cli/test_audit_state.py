@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import waiting
 
 from radabound_fast import FixedSequence, RadaBound, pack_losses
 from radabound_fast.files import reading as files
@@ -198,28 +199,8 @@ def test_another_audit_is_refused_and_the_state_stays(run, refuse):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
-    waits = (
-        "import signal, sys, time\n"
-        "from radabound_fast import cli\n"
-        "from radabound_fast.files import reading\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "reading.BLOCK_BYTES = 7000\n"
-        "whole = reading.FileRows.blocks\n"
-        "def slow(*given):\n"
-        "    for number, block in enumerate(whole(*given)):\n"
-        "        if number == 5:\n"
-        "            print('waiting', flush=True)\n"
-        "            time.sleep(60)\n"
-        "        yield block\n"
-        "reading.FileRows.blocks = slow\n"
-        "sys.exit(cli.main(sys.argv[1:]))"
-    )
     command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", waits, *command, "--output", "a.csv"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout.readline() == "waiting\n"
+    process = waiting([*command, "--output", "a.csv"], block=5, block_bytes=7000)
     process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (128 + getattr(signal, name), "", "")

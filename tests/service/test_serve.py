@@ -725,8 +725,7 @@ def test_a_compressed_body_is_refused_as_such(tmp_path, coding):
 
 
 def test_a_body_has_a_largest_length_whether_it_is_said_or_not(tmp_path):
-    guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
-    with in_thread(guard, tmp_path, max_body=1000) as service:
+    with serve(tmp_path, FixedSequence, Y, max_body=1000, **FIXED) as service:
         status, _, told = service.send("POST", "/query", bytes(1001))
         assert status == 413 and "at most 1,000 a call" in json.loads(told)["error"]["message"]
         status, _, _ = service.send("POST", "/query", iter([bytes(600)] * 2))
