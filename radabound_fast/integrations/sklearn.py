@@ -159,32 +159,29 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for name in [name for name in vars(self) if name.startswith(("best_", "cv_results_"))]:
             delattr(self, name)  # of an earlier fit
         answers: list[Any] = []
-        best_so_far, model, is_judged = -np.inf, None, True
+        best, best_score, best_index = None, -np.inf, 0
         try:
             with contextlib.closing(found):
                 for one in found:
-                    answers.append(one.answer)
                     score = as_score(holdout, one.answer.value)
-                    if score > best_so_far:  # the first of equals
-                        best_so_far, model, is_judged = score, one.model, one.is_judged
+                    if score > best_score:  # the first of equals
+                        best, best_score, best_index = one, score, len(answers)
+                    answers.append(one.answer)
         finally:
             self.halted_: bool = guard.halted
             self.cv_results_ = _results(holdout, candidates, answers)
-        if not answers:
+        if best is None:
             raise first_withheld(guard)
-        scores = self.cv_results_["mean_test_score"]
-        best = self.best_index_ = int(np.argmax(scores[: len(answers)]))
-        self.best_answer_, self.best_params_ = answers[best], candidates[best]
-        self.best_score_ = float(scores[best])
-        if not self.refit:
-            return self
-        if not is_judged:
+        self.best_index_, self.best_score_ = best_index, float(best_score)
+        self.best_answer_, self.best_params_ = best.answer, candidates[best_index]
+        if self.refit and not best.is_judged:
             raise ValueError(
                 "best_estimator_ must be a model that the guard has judged, and the answer of "
                 f"{self.best_params_!r:.200} is that of an earlier training: make the search with "
                 "allow_reruns=True, so that each is judged, or set refit=False"
             )
-        self.best_estimator_: Any = model
+        if self.refit:
+            self.best_estimator_: Any = best.model
         return self
 
     predict = _delegated("predict")
