@@ -152,7 +152,7 @@ class Answers(Sequence[AnswerT_co]):
 
 
 class ColumnAnswers(Answers[AnswerT_co]):
-    """Answers that are kept as columns, and made when asked for."""
+    """Answers that are stored as columns, and made when asked for."""
 
     _numbers: NDArray[np.int64] | None  # None: up to n_answered
 
@@ -161,6 +161,18 @@ class ColumnAnswers(Answers[AnswerT_co]):
         if self._numbers is not None:
             return self._numbers
         return np.arange(self.n_answered - len(self), self.n_answered) + 1
+
+    @cached_property
+    def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        raise NotImplementedError
+
+    @cached_property
+    def lows(self) -> NDArray[np.float64]:
+        return self._interval[0]
+
+    @cached_property
+    def highs(self) -> NDArray[np.float64]:
+        return self._interval[1]
 
 
 def hand_over(error: BaseException, answers: Sequence[Any]) -> None:
@@ -228,14 +240,6 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self._rule.interval(self.values, self.numbers, self.binary)
-
-    @cached_property
-    def lows(self) -> NDArray[np.float64]:
-        return self._interval[0]
-
-    @cached_property
-    def highs(self) -> NDArray[np.float64]:
-        return self._interval[1]
 
     @cached_property
     def half_widths(self) -> NDArray[np.float64]:

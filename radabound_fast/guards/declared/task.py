@@ -225,10 +225,12 @@ class SearchTask(Task):
         """The rows of whole partials, with their keys; in the order of their places, if given."""
         measure = self.terms.measure
         is_loss = isinstance(measure, MeanLoss)
-        order = np.concatenate(places).argsort() if places else np.arange(sum(map(len, partials)))
+        order = np.concatenate(places).argsort() if places else None
 
         def joined(nothing: NDArray[Any], column: Callable[[Partial], Any]) -> NDArray[Any]:
-            return np.concatenate([nothing, *map(column, partials)])[order]
+            arrays = [column(one) for one in partials] or [nothing]
+            whole: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+            return whole if order is None else whole[order]
 
         def stored(one: Partial) -> Any:
             shifts = np.full(len(one), one.unit_shift)
@@ -243,8 +245,10 @@ class SearchTask(Task):
             "losses" if is_loss else "predictions",
         )
         nats = joined(np.empty(0), lambda one: np.broadcast_to(one.nats, len(one)))
-        codes: Any = codes_at(joined_codes([partial.ids for partial in partials]), order)
-        reruns = np.broadcast_to(np.int64(1), len(order))
+        codes: Any = joined_codes([partial.ids for partial in partials])
+        if order is not None:
+            codes = codes_at(codes, order)
+        reruns = np.broadcast_to(np.int64(1), len(rows))
         if self.allow_reruns:
             reruns = np.array([rerun for _, rerun in codes], np.int64)
             codes = [code for code, _ in codes]
