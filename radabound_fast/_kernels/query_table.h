@@ -187,9 +187,7 @@ static ptrdiff_t add_rows(struct query_table *table, const struct given_cells *g
         uint64_t hashes[AHEAD];
         for (ptrdiff_t i = 0; i < n; i++) {
             hashes[i] = query_hash(given_cell(&given[0], first + i), given_cell(&given[1], first + i));
-#if defined(RB_GNU)
-            __builtin_prefetch(&table->slots[first_slot(table, hashes[i])], 1);
-#endif
+            RB_PREFETCH(&table->slots[first_slot(table, hashes[i])], 3);
         }
         for (ptrdiff_t i = 0; i < n; i++) {
             ptrdiff_t slot;
