@@ -134,6 +134,27 @@ GUARDS = {
 }
 
 
+# ---- the core of a guard -------------------------------------------------------------------------
+
+NEVER = 2**63 - 1
+
+
+def gate(budget: int, priced: int = NEVER) -> Any:
+    """A price that allows this sum of extremes whatever the row, up to a total."""
+    return lambda total, shift, n_rows: (budget, priced, NEVER, -1, NEVER, -1, NEVER)
+
+
+def running(sums: Any, half_range: bool = False) -> tuple[Any, Any, Any]:
+    """After each row of signed sums: sum of the extremes, maxima, minima."""
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
+    return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
+
+
+def assert_extremes(core: Any, sums: Any) -> None:
+    """The extremes of a core are those of these signed sums."""
+    np.testing.assert_array_equal(core.extremes(), [sums.max(axis=0), sums.min(axis=0)])
+
+
 # ---- losses --------------------------------------------------------------------------------------
 
 
