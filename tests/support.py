@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -42,6 +43,19 @@ def at_once(work: Callable[[Any], object], arguments: Iterable[Any]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def true_in_a_child(check: Callable[[], object]) -> bool:
+    """Whether the check is true in a child made by fork, within 20 seconds."""
+    child = os.fork()
+    if child == 0:
+        good = False
+        try:
+            signal.alarm(20)
+            good = bool(check())
+        finally:
+            os._exit(0 if good else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 # ---- guards --------------------------------------------------------------------------------------
