@@ -9,14 +9,9 @@ from importlib.util import find_spec
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """What an extra installs is imported within; a missing package names the extra.
+    """What an extra installs is imported within; the ModuleNotFoundError names the extra.
 
-    Within another `needs` the outer extra is the one named: it is what was asked for.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        ``sklearn is not installed; from a clone of radabound_fast: pip install ".[demo]"``.
+    Within another `needs` the outer extra is the one named.
     """
     try:
         yield
@@ -31,13 +26,7 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def check_installed(extra: str, *packages: str) -> None:
-    """What is imported or read only after long work is looked for before it, by its module's name.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        As `needs`.
-    """
+    """Look for packages that are imported only after long work; errors are those of `needs`."""
     with needs(extra):
         for package in packages:
             if find_spec(package) is None:

@@ -1,7 +1,5 @@
-"""One owner per guard: no copies, no pickles, no use in a forked child.
-
-A copy would answer queries that the original never counts, so that together they spend
-more than the budget that was proved to be safe.
+"""One owner per guard: a copy, a pickle or a forked child would spend what the original has not
+counted, so that together they spend more than was proved to be safe.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from radabound_fast._kernels.support import n_forks
 class Owned:
     """Base class of whatever spends a holdout: belongs to the process that made it.
 
-    A subclass calls ``super().__init__()`` when it is built, and ``self._check_owner()``
-    before it takes its lock: a fork may have copied that lock while it was held.
+    A subclass calls ``self._check_owner()`` before it takes its lock: a fork may have copied that
+    lock while it was held.
     """
 
     # what to do instead of copying

@@ -20,6 +20,7 @@ from radabound_fast.rows.weighting import Weighting
 if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
+_noting = threading.Lock()
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -39,19 +40,17 @@ class _Judged:
         self.n_samples: Final = n_samples
         self.weighting: Final = weighting
         self._guards: set[object] = set()  # the path of each that has a database
-        self._warned = False
-        self._lock = threading.Lock()
 
     def note_guard(self, path: str | None) -> None:
         """Count a guard that was made on this, and warn once about a second one.
 
         `path` is the database of a guard that has one: opened twice it is one guard.
         """
-        with self._lock:
+        with _noting:
+            n_before = len(self._guards)
             self._guards.add(object() if path is None else path)
-            second = len(self._guards) > 1 and not self._warned
-            self._warned = self._warned or second
-        if second:
+            is_second = n_before == 1 < len(self._guards)
+        if is_second:
             warnings.warn(
                 "this holdout has a second guard: two guards do not know each other, so split "
                 "delta between them, or share one guard (open)",
@@ -61,14 +60,8 @@ class _Judged:
     def apart(self) -> Self:
         """The same, as if no guard had been made on it."""
         other = copy(self)
-        other._guards, other._warned = set(), False
+        other._guards = set()
         return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
 
 
 class Losses(_Judged):
@@ -134,8 +127,7 @@ class Holdout(_Judged):
     sample_weight : array_like of float, shape (n_samples,), optional
         For metrics that are means, over a `DeclaredSearch` or a `FixedSequence`: how much each row
         counts, positive, and fixed before any score was seen.  The population value is then that at
-        these weights, given which rows weigh how much.  Weights that depend on the rows (importance
-        weights) do not make it E[w loss] / E[w], which no interval here covers.
+        these weights, given which rows weigh how much: docs/how-to/weights-and-groups.md.
     groups : array_like, shape (n_samples,), optional
         For the same: rows of one group (patient, video) may depend on each other.
 

@@ -1,9 +1,9 @@
 """Figures, drawn from arrays: with experiments/figures.py the only importer of matplotlib.
 
 Every function returns a `matplotlib.figure.Figure` made without pyplot, so that nothing
-opens a window, touches global state or outlives the caller. ``figure.savefig(path)`` writes
-it; matplotlib picks the canvas for the file's ending (Agg for .png).  `title` and `subtitle`
-stand above the axes, `metric` beside them.
+opens a window, touches global state or outlives the caller.  `title` and `subtitle` stand above the
+axes, `metric` beside them.  A curve that is empty or not one-dimensional, and lengths that differ,
+are a ValueError.
 """
 
 from __future__ import annotations
@@ -60,24 +60,19 @@ def search_figure(
     first, and a band after another shows through from under it.  `halts` says for each guard which
     query (1 is the first) it withheld; None if it answered all.
 
-    Where the truth leaves the last band, the gap is filled and the first query named.  A curve that
-    is empty or not one-dimensional, lengths that differ and a halt that is none of the queries are
-    a ValueError.
+    Where the truth leaves the last band, the gap is filled and the first query named.  A halt that
+    is none of the queries is a ValueError.
     """
-    holdout = _curve(holdout_error=holdout_error)
-    truth = _curve(true_error=true_error, length=len(holdout))
-    edges = {
-        name: (_curve(low=low, length=len(holdout)), _curve(high=high, length=len(holdout)))
-        for name, (low, high) in bands.items()
-    }
+    holdout, truth = _curves(holdout_error=holdout_error, true_error=true_error)
+    edges = {name: _curves(len(holdout), low=low, high=high) for name, (low, high) in bands.items()}
     _check_halts(halts, len(holdout))
     what = "models judged by the same holdout"
-    figure, axes = _figure(title, subtitle, len(holdout), what, with_halts=bool(halts))
-    axes.set_ylabel("share of wrong predictions", color=INK)
+    height = "share of wrong predictions"
+    picture = _Picture(title, subtitle, len(holdout), what, height, with_halts=bool(halts))
+    axes = picture.axes
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
-    shades = [BAND, INNER_BAND]
-    for (low, high), shade in zip(edges.values(), shades, strict=False):
+    for (low, high), shade in zip(edges.values(), (BAND, INNER_BAND), strict=False):
         queries, below, above = _steps(low, high)
         axes.fill_between(queries, below, above, color=shade, linewidth=0)
     queries, blue, red, below, above = _steps(holdout, truth, low, high)
@@ -85,24 +80,32 @@ def search_figure(
     axes.fill_between(queries, red, below, where=red < below, color=ALARM, linewidth=0)
     axes.plot(queries, red, color=RED, linewidth=2.2)
     axes.plot(queries, blue, color=BLUE, linewidth=2.2)
-    _pad_below_and_above(axes)
+    picture.pad()
 
     name = list(edges)[-1]
     outside = np.flatnonzero((truth < low) | (truth > high))
     if len(outside):
         first = outside[0]
-        text = f"the truth leaves\n{name}"
-        _point_out(axes, first + 1, truth[first], text, below=truth[first] < low[first])
-    _label_ends(
-        axes,
-        [
-            (truth[-1], "true error of\nthe best so far", RED),
-            (holdout[-1], "its error on\nthe holdout", BLUE),
-            *((high[-1], name, FAINT) for name, (_, high) in edges.items()),
-        ],
-    )
+        below = truth[first] < low[first]
+        axes.annotate(
+            f"the truth leaves\n{name}",
+            (first + 1, truth[first]),
+            xytext=(max(_share_of_width(axes, first + 1) - 0.17, 0.2), 0.05 if below else 0.95),
+            textcoords="axes fraction",
+            color=RED,
+            fontsize=10,
+            ha="center",
+            va="center",
+            arrowprops={"arrowstyle": "->", "color": RED},
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+            zorder=5,
+        )
+    picture.name(truth[-1], "true error of\nthe best so far", RED)
+    picture.name(holdout[-1], "its error on\nthe holdout", BLUE)
+    for name, (_, high) in edges.items():
+        picture.name(high[-1], name, FAINT)
     _mark_halts(axes, halts, len(holdout))
-    return figure
+    return picture.finished()
 
 
 def audit_figure(
@@ -111,8 +114,6 @@ def audit_figure(
     halts: Mapping[str, int | None],
     *,
     without_signs: Mapping[str, int] | None = None,
-    title: str = "How fast these queries use up the holdout",
-    subtitle: str = "A guard answers while the complexity (blue) is within its budget (dashed)",
 ) -> Figure:
     """Complexity against the number of queries, with each bound's budget and halt.
 
@@ -123,45 +124,45 @@ def audit_figure(
     edge.  `halts` are as in `search_figure`; `without_signs` says for a bound that answers so many
     queries whatever their complexity how many.
 
-    ValueError: no bound, other bounds in one of the three, a curve that is empty or not
-    one-dimensional, or a halt that is none of the queries.
+    ValueError: no bound, other bounds in one of the three, or a halt that is none of the queries.
     """
     if not complexities or not complexities.keys() == budgets.keys() == halts.keys():
         raise ValueError(
             "complexities, budgets and halts must name the same bounds, at least one, got "
             f"{sorted(complexities)}, {sorted(budgets)}, {sorted(halts)}"
         )
-    curves = {bound: _curve(complexities=curve) for bound, curve in complexities.items()}
+    curves = {bound: _curves(complexities=curve)[0] for bound, curve in complexities.items()}
     n_queries = max(map(len, curves.values()))
     _check_halts(halts, n_queries)
-    what = "queries on the same holdout"
-    figure, axes = _figure(title, subtitle, n_queries, what, with_halts=True)
-    axes.set_ylabel("complexity of all queries so far", color=INK)
-
-    ends = []
+    picture = _Picture(
+        "How fast these queries use up the holdout",
+        "A guard answers while the complexity (blue) is within its budget (dashed)",
+        n_queries,
+        "queries on the same holdout",
+        "complexity of all queries so far",
+        with_halts=True,
+    )
     shared = _coinciding(curves)
     for shade, bounds in zip(cycle([BLUE, LIGHT_BLUE]), shared, strict=False):
         curve = curves[bounds[0]]
-        axes.plot(*_steps(curve), color=shade, linewidth=2.2)
+        picture.axes.plot(*_steps(curve), color=shade, linewidth=2.2)
         label = "complexity" if len(shared) == 1 else "for " + ",\n".join(bounds)
-        ends.append((curve[-1], label, shade))
+        picture.name(curve[-1], label, shade)
     # a budget far above the complexity would flatten everything else: its label says so
     sight = 4 * max(curve.max() for curve in curves.values())
     for bound, budget in budgets.items():
         free = (without_signs or {}).get(bound)
         after = f",\nafter the first {free:,}" if free else ""
         if budget > sight:
-            ends.append((sight, f"{bound}: {budget:.2g} ↑{after}", RED))
+            picture.name(sight, f"{bound}: {budget:.2g} ↑{after}", RED)
         elif budget >= 0:
-            axes.axhline(budget, color=RED, linewidth=1.4, linestyle=DASHED)
-            ends.append((budget, bound + after, RED))
+            picture.level(budget, bound + after, RED)
         elif free:
-            ends.append((0.0, f"{bound}:\nthe first {free:,} only", RED))
-    _pad_below_and_above(axes)
-    axes.set_ylim(bottom=0)
-    _label_ends(axes, ends)
-    _mark_halts(axes, halts, n_queries)
-    return figure
+            picture.name(0.0, f"{bound}:\nthe first {free:,} only", RED)
+    picture.pad()
+    picture.axes.set_ylim(bottom=0)
+    _mark_halts(picture.axes, halts, n_queries)
+    return picture.finished()
 
 
 def report_figure(
@@ -184,19 +185,16 @@ def report_figure(
     each, rising; the last is that of all.  `baseline` is a dashed line.
 
     More than 2,000 scores are drawn as a density, without their single intervals.  Scores far from
-    all others, other than the best, are marked at the edge, and their number is told.  A curve that
-    is empty or not one-dimensional, and lengths that differ, are a ValueError.
+    all others, other than the best, are marked at the edge, and their number is told.
     """
-    scores = _curve(values=values)
+    scores, low, high, place = _curves(values=values, lows=lows, highs=highs, best=best)
     n_shown = len(scores)
-    low, high = _curve(lows=lows, length=n_shown), _curve(highs=highs, length=n_shown)
-    place = _curve(best=best, length=n_shown).astype(np.int64)
-    number = np.arange(1, n_shown + 1)
-    if numbers is not None:
-        number = _curve(numbers=numbers, length=n_shown).astype(np.int64)
+    (number,) = _curves(n_shown, numbers=np.arange(1, n_shown + 1) if numbers is None else numbers)
+    place, number = place.astype(np.int64), number.astype(np.int64)
     last, n_models = place[-1], int(number[-1])
-    figure, axes = _figure(title, subtitle, n_models, "models, in the order asked", log=False)
-    axes.set_ylabel(metric, color=INK)
+    what = "models, in the order asked"
+    picture = _Picture(title, subtitle, n_models, what, metric, log=False)
+    axes = picture.axes
     bottom, top = _sight(scores, low, high, last)
     seen = (scores >= bottom) & (scores <= top)
     axes.axhspan(low[last], high[last], color=BAND, linewidth=0)
@@ -204,7 +202,7 @@ def report_figure(
         shades = LinearSegmentedColormap.from_list("models", [PALE_BLUE, LIGHT_BLUE])
         extent = (0.5, n_models + 0.5, bottom, top)
         axes.hexbin(number, scores, gridsize=(90, 36), extent=extent, mincnt=1, cmap=shades)
-        ends = [(float(np.median(scores)), "models (darker:\nmore of them)", LIGHT_BLUE)]
+        picture.name(float(np.median(scores)), "models (darker:\nmore of them)", LIGHT_BLUE)
     else:
         thin = min(2.0, max(0.25, 230 / n_shown))  # so that they stay apart
         axes.vlines(number[seen], low[seen], high[seen], color=PALE_BLUE, linewidth=thin)
@@ -212,34 +210,32 @@ def report_figure(
         which = "each model,\nits interval"
         if n_shown < n_models:
             which = f"{n_shown:,} of them,\ntheir intervals"
-        ends = [(float(np.clip(scores[-1], bottom, top)), which, LIGHT_BLUE)]
-        ends = ends if n_models > 1 else []
+        if n_models > 1:
+            picture.name(float(np.clip(scores[-1], bottom, top)), which, LIGHT_BLUE)
     places, so_far = _steps(scores[place])
     queries = np.append(number, n_models + 1)[places.astype(np.int64) - 1]
     axes.plot(queries - 0.5, so_far, color=BLUE, linewidth=1.8)  # a model in the middle of its step
     axes.vlines(number[last], low[last], high[last], color=BLUE, linewidth=2.6, zorder=4)
     ring: dict[str, Any] = {"color": "white", "mec": BLUE, "mew": 2, "ms": 8, "zorder": 5}
     axes.plot([number[last]], scores[last], "o", clip_on=False, **ring)
-    ends.append((scores[last], f"the best:\nmodel {number[last]:,}", BLUE))
+    picture.name(scores[last], f"the best:\nmodel {number[last]:,}", BLUE)
     edge = high[last] if high[last] > scores[last] else low[last]
-    ends.append((edge, "interval of\nthe best", FAINT))
-    if baseline is not None:
-        inside = bottom <= baseline <= top
-        if inside:
-            axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=DASHED)
-        arrow = "" if inside else f" {baseline:.3g} {'↑' if baseline > top else '↓'}"
-        ends.append((float(np.clip(baseline, bottom, top)), f"the baseline{arrow}", INK))
+    picture.name(edge, "interval of\nthe best", FAINT)
+    if baseline is not None and bottom <= baseline <= top:
+        picture.level(baseline, "the baseline", INK)
+    elif baseline is not None:
+        end, arrow = (top, "↑") if baseline > top else (bottom, "↓")
+        picture.name(end, f"the baseline {baseline:.3g} {arrow}", INK)
     for edge, mark, arrow in ((top, "^", "↑"), (bottom, "v", "↓")):
         beyond = scores > top if edge == top else scores < bottom
         if beyond.any():
             axes.plot(number[beyond], np.full(beyond.sum(), edge), mark, color=LIGHT_BLUE, ms=6)
             furthest = scores[beyond].max() if edge == top else scores[beyond].min()
             models = counted(int(beyond.sum()), "model")
-            ends.append((edge, f"{models}\nto {furthest:.3g} {arrow}", LIGHT_BLUE))
+            picture.name(edge, f"{models}\nto {furthest:.3g} {arrow}", LIGHT_BLUE)
     room = 0.06 * (top - bottom)
     axes.set_ylim(bottom - room, top + room)
-    _label_ends(axes, ends)
-    return figure
+    return picture.finished()
 
 
 def finalists_figure(
@@ -259,9 +255,9 @@ def finalists_figure(
     where there is none, are drawn as hollow marks.
     """
     n_shown = min(len(names), 30)
-    value = _curve(values=values)[:n_shown]
-    low, high = _curve(lows=lows)[:n_shown], _curve(highs=highs)[:n_shown]
-    figure, axes = _figure(title, subtitle, n_shown, metric, log=False)
+    value, low, high = (each[:n_shown] for each in _curves(values=values, lows=lows, highs=highs))
+    picture = _Picture(title, subtitle, n_shown, metric, log=False)
+    figure, axes = picture.figure, picture.axes
     figure.set_size_inches(9, 2.6 + 0.32 * n_shown)
     axes.set_position((0.22, 0.9 / figure.get_figheight(), 0.74, 1 - 1.9 / figure.get_figheight()))
     for text, inches in zip(figure.texts, (0.38, 0.66), strict=True):
@@ -303,23 +299,21 @@ def shares_figure(
     `curves` are a width a share, by what it is of; the last is drawn boldly.  `level`, named
     `level_name`, is a width of all rows, as a dashed line.
     """
-    figure, axes = _figure(title, subtitle, 1, "share of the rows that is kept", log=False)
-    ends = []
+    what, height = "share of the rows that is kept", "width of the interval"
+    picture = _Picture(title, subtitle, 1, what, height, log=False)
+    axes = picture.axes
     for place, (name, widths) in enumerate(curves.items()):
-        width = _curve(widths=widths, length=len(shares))
+        (width,) = _curves(len(shares), widths=widths)
         color = BLUE if place == len(curves) - 1 else LIGHT_BLUE
         axes.plot(shares, width, color=color, linewidth=2.2)
-        ends.append((float(width[-1]), name, color))
+        picture.name(float(width[-1]), name, color)
     if level is not None:
-        axes.axhline(level, color=INK, linewidth=1.4, linestyle=DASHED)
-        ends.append((level, level_name, INK))
+        picture.level(level, level_name, INK)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, None)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.set_ylabel("width of the interval", color=INK)
-    _label_ends(axes, ends)
-    return figure
+    return picture.finished()
 
 
 # more models than this are drawn as a density
@@ -355,14 +349,14 @@ def pool_figure(
     """The scores of a pool of models, the best first, with their intervals, and a baseline.
 
     All arrays have shape (n_models,); `may_be_best` says which models may be the best, `baseline`
-    is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.  A curve
-    that is empty or not one-dimensional, and lengths that differ, are a ValueError.
+    is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.
     """
-    scores = _curve(values=values)
-    low, high = _curve(lows=lows, length=len(scores)), _curve(highs=highs, length=len(scores))
-    best = _curve(may_be_best=may_be_best, length=len(scores)) > 0
-    figure, axes = _figure(title, subtitle, len(scores), "models, the best on the holdout first")
-    axes.set_ylabel(metric, color=INK)
+    arrays = {"values": values, "lows": lows, "highs": highs, "may_be_best": may_be_best}
+    scores, low, high, may_be = _curves(**arrays)
+    best = may_be > 0
+    what = "models, the best on the holdout first"
+    picture = _Picture(title, subtitle, len(scores), what, metric)
+    axes = picture.axes
     places = np.arange(len(scores))
     if len(scores) > _MOST_MARKS:
         places = np.unique(np.geomspace(1, len(scores), 2 * _MOST_MARKS).astype(np.int64)) - 1
@@ -371,19 +365,14 @@ def pool_figure(
         shown = places[which]
         axes.vlines(shown + 1.0, low[shown], high[shown], color=line, linewidth=thin)
         axes.plot(shown + 1.0, scores[shown], "o", color=mark, markersize=1.6 * thin)
-    ends = []
     if best[0]:
-        ends.append((scores[0], "may be the best", BLUE))
+        picture.name(scores[0], "may be the best", BLUE)
     if not best[-1]:
-        ends.append((scores[-1], "not the best", LIGHT_BLUE))
+        picture.name(scores[-1], "not the best", LIGHT_BLUE)
     if baseline is not None:
-        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=DASHED)
-        ends.append((baseline, "the baseline", INK))
-    bottom, top = _sight(scores, low, high, 0)
-    axes.set_ylim(bottom, top)
-    ends = [(float(np.clip(end, bottom, top)), name, shade) for end, name, shade in ends]
-    _label_ends(axes, ends)
-    return figure
+        picture.level(baseline, "the baseline", INK)
+    axes.set_ylim(*_sight(scores, low, high, 0))
+    return picture.finished()
 
 
 def plan_figure(
@@ -393,7 +382,6 @@ def plan_figure(
     *,
     n_samples: int,
     epsilon: float | None,
-    title: str = "How far every answer may be from its truth",
     subtitle: str,
 ) -> Figure:
     """Half-widths against the number of samples, `sizes`, which increase.
@@ -401,27 +389,27 @@ def plan_figure(
     `searches` has for each size of a declared space the half-width of every answer, `guesses` the
     smallest epsilon at which a thousand guesses that pass are answered.  In either, nan stands for
     none; a curve that is nan throughout is not drawn.  `n_samples` and `epsilon`, the holdout in
-    question, are a dot.  No curve at all, and one that is not as long as `sizes`, are a ValueError.
+    question, are a dot.  No curve at all is a ValueError.
     """
-    across = _curve(sizes=sizes)
-    figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
+    (across,) = _curves(sizes=sizes)
+    title, height = "How far every answer may be from its truth", "half-width (log scale)"
+    picture = _Picture(title, subtitle, int(across[-1]), "held-out samples", height)
+    axes = picture.axes
     axes.set_xlim(across[0], across[-1])
     axes.set_yscale("log")
-    axes.set_ylabel("half-width (log scale)", color=INK)
     named = [
         *((f"{_power(size)} keys", curve, BLUE) for size, curve in searches.items()),
         ("guess and check:\n1,000 that pass", guesses, INK),
     ]
-    ends = []
     for name, values, shade in named:
-        curve = _curve(curves=values)
+        (curve,) = _curves(curves=values)
         if len(curve) != len(across):
             raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
         if np.isfinite(curve).any():
             dashed = DASHED if shade == INK else "solid"
             axes.plot(across, curve, color=shade, linewidth=1.8, linestyle=dashed)
-            ends.append((curve[np.isfinite(curve)][-1], name, shade))
-    if not ends:
+            picture.name(curve[np.isfinite(curve)][-1], name, shade)
+    if not picture.names:
         raise ValueError("curves must hold a half-width that is not nan, got none")
     if epsilon is not None:
         axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
@@ -433,20 +421,15 @@ def plan_figure(
             color=RED,
             fontsize=10,
         )
-    _pad_below_and_above(axes)
+    picture.pad()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    _label_ends(axes, ends)
-    return figure
+    return picture.finished()
 
 
 def gate_figure(
-    lines: Mapping[int, Sequence[tuple[int, float]]],
-    *,
-    height: str,
-    title: str = "What a release gate asks of a candidate",
-    subtitle: str,
+    lines: Mapping[int, Sequence[tuple[int, float]]], *, height: str, subtitle: str
 ) -> Figure:
     """What passes a release gate against the number of the candidate.
 
@@ -456,20 +439,19 @@ def gate_figure(
     if not any(lines.values()):
         raise ValueError("lines must hold a candidate that can pass, got none")
     last = max(candidate for line in lines.values() for candidate, _ in line)
-    figure, axes = _figure(title, subtitle, last, "candidate")
+    title = "What a release gate asks of a candidate"
+    picture = _Picture(title, subtitle, last, "candidate", height)
+    axes = picture.axes
     axes.set_xscale("log", base=2)
     axes.set_xlim(0.95, max(2, last))
-    axes.set_ylabel(height, color=INK)
-    ends = []
     for passes, line in sorted(lines.items()):
         candidates, needed = zip(*line, strict=True)
         axes.plot(candidates, needed, color=BLUE, linewidth=1.8, marker="o", markersize=3)
-        ends.append((needed[-1], counted(passes, "pass", "passes") + " before", BLUE))
+        picture.name(needed[-1], counted(passes, "pass", "passes") + " before", BLUE)
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    _label_ends(axes, ends)
-    return figure
+    return picture.finished()
 
 
 def _power(number: int) -> str:
@@ -480,14 +462,20 @@ def _power(number: int) -> str:
     return f"{number:,}"
 
 
-def _curve(*, length: int | None = None, **named: ArrayLike) -> NDArray[np.float64]:
-    ((name, values),) = named.items()
-    curve = np.asarray(values, dtype=np.float64)
-    if curve.ndim != 1 or not len(curve):
-        raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
-    if length is not None and len(curve) != length:
-        raise ValueError(f"{name} must have a value for each of {length} queries, got {len(curve)}")
-    return curve
+def _curves(length: int | None = None, /, **named: ArrayLike) -> list[NDArray[np.float64]]:
+    """Arrays of this length, or of that of the first."""
+    curves = []
+    for name, values in named.items():
+        curve = np.asarray(values, dtype=np.float64)
+        if curve.ndim != 1 or not len(curve):
+            raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
+        length = length or len(curve)
+        if len(curve) != length:
+            raise ValueError(
+                f"{name} must have a value for each of {length} queries, got {len(curve)}"
+            )
+        curves.append(curve)
+    return curves
 
 
 def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
@@ -510,37 +498,68 @@ def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:
             raise ValueError(f"halts must be in [1, {n_queries}], got {halt} for {bound}")
 
 
-def _figure(
-    title: str,
-    subtitle: str,
-    n_queries: int,
-    what: str,
-    *,
-    log: bool = True,
-    with_halts: bool = False,
-) -> tuple[Figure, Axes]:
-    """The style of all figures: one pair of axes, queries from left to right."""
-    figure = Figure(figsize=(9, 5.2), dpi=160, facecolor="white")
-    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64 if with_halts else 0.72))
-    figure.text(0.018, 0.935, title, fontsize=15, fontweight="bold", color=INK)
-    figure.text(0.018, 0.885, subtitle, fontsize=10.5, color=FAINT)
-    if log:
-        axes.set_xscale("log")
-    axes.set_xlim(0.9 if log else 0.5, n_queries + (1 if log else 0.5))  # room for a bar at 1
-    axes.set_xlabel(f"{what} (log scale)" if log else what, color=INK)
-    if n_queries < 10:
-        axes.xaxis.set_major_locator(FixedLocator(range(1, n_queries + 1)))
-    elif log:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10], integer=True))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
-    axes.tick_params(colors=INK, labelsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    return figure, axes
+class _Picture:
+    """The style of all figures: one pair of axes, queries from left to right, names beside it."""
+
+    def __init__(
+        self,
+        title: str,
+        subtitle: str,
+        n_queries: int,
+        what: str,
+        height: str = "",
+        *,
+        log: bool = True,
+        with_halts: bool = False,
+    ) -> None:
+        self.figure = figure = Figure(figsize=(9, 5.2), dpi=160, facecolor="white")
+        self.axes = axes = figure.add_axes((0.085, 0.12, 0.735, 0.64 if with_halts else 0.72))
+        self.names: list[tuple[float, str, str]] = []  # where, what, and in which color
+        figure.text(0.018, 0.935, title, fontsize=15, fontweight="bold", color=INK)
+        figure.text(0.018, 0.885, subtitle, fontsize=10.5, color=FAINT)
+        if log:
+            axes.set_xscale("log")
+        axes.set_xlim(0.9 if log else 0.5, n_queries + (1 if log else 0.5))  # room for a bar at 1
+        axes.set_xlabel(f"{what} (log scale)" if log else what, color=INK)
+        axes.set_ylabel(height, color=INK)
+        if n_queries < 10:
+            axes.xaxis.set_major_locator(FixedLocator(range(1, n_queries + 1)))
+        elif log:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10], integer=True))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+        axes.tick_params(colors=INK, labelsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(FAINT)
+
+    def name(self, value: float, text: str, color: str) -> None:
+        """Name a curve where it ends."""
+        self.names.append((value, text, color))
+
+    def level(self, value: float, text: str, color: str) -> None:
+        """Draw a dashed line, and name it."""
+        self.axes.axhline(value, color=color, linewidth=1.4, linestyle=DASHED)
+        self.name(value, text, color)
+
+    def pad(self) -> None:
+        """Leave room below and above what was drawn."""
+        self.axes.margins(y=0.06)
+        self.axes.autoscale(axis="y")
+        self.axes.autoscale_view()  # at once: names are placed by the limits
+
+    def finished(self) -> Figure:
+        """The figure, with the names at the right, within the axes and without overlap."""
+        axes, names = self.axes, sorted(self.names)
+        to_axes = axes.transScale + axes.transLimits
+        wanted = [min(max(to_axes.transform((1, name[0]))[1], 0.0), 1.0) for name in names]
+        heights = [_LINE_HEIGHT * (1 + text.count("\n")) for _, text, _ in names]
+        right: dict[str, Any] = {"fontsize": 10, "va": "center", "transform": axes.transAxes}
+        for y, (_, text, color) in zip(_spread(wanted, heights), names, strict=True):
+            axes.text(1.015, y, text, color=color, **right)
+        return self.figure
 
 
 def _steps(*curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -552,22 +571,6 @@ def _steps(*curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     first = np.concatenate([[0], changes])
     edges = np.concatenate([first, [len(curves[0])]]) + 1.0
     return [np.repeat(edges, 2)[1:-1], *(np.repeat(curve[first], 2) for curve in curves)]
-
-
-def _pad_below_and_above(axes: Axes) -> None:
-    axes.margins(y=0.06)
-    axes.autoscale(axis="y")
-    axes.autoscale_view()  # at once: labels are placed by the limits
-
-
-def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Name curves and lines where they end, at the right, without overlap."""
-    ends = sorted(ends)
-    to_axes = axes.transScale + axes.transLimits
-    wanted = [to_axes.transform((1, value))[1] for value, _, _ in ends]
-    heights = [_LINE_HEIGHT * (1 + text.count("\n")) for _, text, _ in ends]
-    for y, (_, text, color) in zip(_spread(wanted, heights), ends, strict=True):
-        axes.text(1.015, y, text, color=color, fontsize=10, va="center", transform=axes.transAxes)
 
 
 def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> None:
@@ -592,23 +595,6 @@ def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> 
 def _share_of_width(axes: Axes, query: float) -> float:
     left, right = np.log(axes.get_xlim())
     return float((np.log(query) - left) / (right - left))
-
-
-def _point_out(axes: Axes, query: float, value: float, text: str, *, below: bool) -> None:
-    """An arrow to a point, from a text near the lower or the upper edge of the axes."""
-    axes.annotate(
-        text,
-        (query, value),
-        xytext=(max(_share_of_width(axes, query) - 0.17, 0.2), 0.05 if below else 0.95),
-        textcoords="axes fraction",
-        color=RED,
-        fontsize=10,
-        ha="center",
-        va="center",
-        arrowprops={"arrowstyle": "->", "color": RED},
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
-        zorder=5,
-    )
 
 
 def _spread(

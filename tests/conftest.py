@@ -149,6 +149,19 @@ def run(folder, capsys):
     return run
 
 
+@pytest.fixture
+def refuse(run):
+    """The command refuses what it is given, in one line on stderr that has the message."""
+
+    def refuse(message, *arguments):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "") and message in err
+        assert err.startswith("radabound") and err.count("\n") == 1 and err.endswith("\n")
+        return err
+
+    return refuse
+
+
 # guards of 1000 samples that answer a first query and are halted by a second, with what each needs
 # as guesses
 HALTING = {

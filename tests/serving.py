@@ -19,6 +19,7 @@ import pytest
 for package in ("uvicorn", "starlette", "prometheus_client", "jinja2"):
     pytest.importorskip(package, reason="the extra serve is not installed")
 
+from radabound_fast.service.app import MAX_BODY  # noqa: E402
 from radabound_fast.service.client import RemoteGuard  # noqa: E402
 from radabound_fast.service.server import listen, make_server  # noqa: E402
 from radabound_fast.service.tokens import Tokens  # noqa: E402
@@ -91,9 +92,10 @@ def in_thread(guard, folder, tls=(None, None), lines=None, **options):
 
 
 @contextlib.contextmanager
-def serve(folder, kind, *judged, **parameters):
+def serve(folder, kind, *judged, lines=None, max_body=MAX_BODY, **parameters):
     """A service in a thread of a guard of this kind, in the database ``g.db``."""
-    with in_thread(kind.open(folder / "g.db", *judged, **parameters), folder) as running:
+    guard = kind.open(folder / "g.db", *judged, **parameters)
+    with in_thread(guard, folder, lines=lines, max_body=max_body) as running:
         yield running
 
 

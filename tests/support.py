@@ -2,7 +2,10 @@
 
 import math
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -12,7 +15,8 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+import pytest
+from scipy.stats import binom, norm
 
 import radabound_fast
 from radabound_fast import (
@@ -169,6 +173,53 @@ def assert_extremes(core: Any, sums: Any) -> None:
     np.testing.assert_array_equal(core.extremes(), [sums.max(axis=0), sums.min(axis=0)])
 
 
+class Tensor:
+    """As torch's and jax's: DLPack, and nothing else that NumPy knows."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+WAITING = """
+import signal, sys, time
+from radabound_fast import cli
+from radabound_fast.files import reading
+
+def slow(*arguments, blocks=reading.FileRows.blocks):
+    for number, block in enumerate(blocks(*arguments)):
+        if number == int(sys.argv[1]):
+            print("waiting", flush=True)
+            time.sleep(60)
+        yield block
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+reading.FileRows.blocks = slow
+reading.BLOCK_BYTES = int(sys.argv[2])
+sys.exit(cli.main(sys.argv[3:]))
+"""
+
+
+def waiting(arguments: list[str], block: int = 0, block_bytes: int = 1 << 20, **how: Any) -> Any:
+    """A process of the command that waits before this block of the file that it reads."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(block), str(block_bytes), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "waiting\n"
+    return process
+
+
 # ---- losses --------------------------------------------------------------------------------------
 
 
@@ -190,12 +241,57 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
     return losses, np.clip(rates + rng.normal(0, 0.05, n_rows), 0, 1)
 
 
+# ---- tools ---------------------------------------------------------------------------------------
+
+
+def needs(*tools: str) -> None:
+    """Skip the test where a program is not installed."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+
+
 # ---- simulations ---------------------------------------------------------------------------------
 
 
 def most_failures(n_runs: int, delta: float) -> int:
     """More failures have probability at most 1e-6, if each run fails with at most delta."""
     return int(binom.isf(1e-6, n_runs, delta))
+
+
+def log_lower_tail(count: int, m: int, p: Any) -> Any:
+    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits."""
+    from mpmath import mp, mpf
+
+    p = mpf(p)
+    term = total = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
+    for k in range(count, 0, -1):
+        term *= k * (1 - p) / ((m - k + 1) * p)
+        total += term
+        if term < total * mp.eps:
+            break
+    return mp.log(total)
+
+
+# ---- bootstraps by plain NumPy -------------------------------------------------------------------
+
+
+def enough(differences: Any) -> Any:
+    """Which rows have 40 errors and 40 right ones, or as much of anything else."""
+    centred, m = differences - differences.mean(axis=1, keepdims=True), differences.shape[1]
+    need = 40 * m / (m - 40) * np.abs(centred).max(axis=1) ** 2
+    return ((centred**2).sum(axis=1) >= need - 1e-6) & (need > 0)
+
+
+def rank(n_vectors: int, delta: float) -> int:
+    """Which of the maxima in order is the critical value: the ceil((1 - delta)(l + 1))-th."""
+    return math.ceil((1 - delta) * (n_vectors + 1) - 1e-9)
+
+
+def level(maxima: Any, delta: float, n: int) -> float:
+    """The error of each of n one-sided limits."""
+    critical = np.sort(maxima)[rank(len(maxima), delta) - 1]
+    return max(float(norm.sf(critical)), delta / n)
 
 
 # ---- spaces --------------------------------------------------------------------------------------

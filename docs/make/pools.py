@@ -136,7 +136,8 @@ def one_run(pool: Pool, n_samples: int, rng: np.random.Generator) -> list[float]
     base = sample[pool.baseline]
     made = ModelPool(n_samples, delta=DELTA, baseline=base, seed=int(rng.integers(2**63)))
     made.add(sample)
-    found, better, best = made.statements()
+    report = made.report()
+    found, better, best = report.intervals, report.better, report.best_set
     assert better is not None
     # what must not be done: the bootstrap's critical value times the standard error
     c = -ndtri(found.level / 2.0)
@@ -220,7 +221,8 @@ def beside_arch() -> str:
     for case, (wrong, base) in enumerate(cases()):
         pool = ModelPool(ARCH_ROWS, delta=DELTA, baseline=base, seed=case)
         pool.add(wrong)
-        _, better, best = pool.statements()
+        report = pool.report()
+        better, best = report.better, report.best_set
         assert better is not None
         losses = wrong.T.astype(float)
         step = StepM(

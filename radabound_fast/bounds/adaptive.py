@@ -44,12 +44,7 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
     ``ln(t (t+1)) + ln((b+1) (b+2)) + ln C(t-1, b)`` and the sum of `failure_code` over the
     failures.
 
-    Parameters
-    ----------
-    query, n_failures : int
-        t, from 1 on, and b, from 0 to t - 1.
-    failures : float
-        The sum of `failure_code` over the failures, at least 0.
+    `query` is t, from 1 on, `n_failures` b, from 0 to t - 1, and `failures` that sum.
     """
     t, b = check_count(query=query), check_integer(n_failures=n_failures)
     if not 0 <= b < t:
@@ -91,15 +86,8 @@ def ladder_transcript_half_width(
     fall as t grows, and an answer rests on every query up to its own: the half-width that holds at
     t is the largest of these over 1 .. t.
 
-    Parameters
-    ----------
-    query : int
-        The number t of the query; the first is 1.
-    n_updates : int
-        u, the improvements among the t - 1 answers before it, the first answer counted: 0 before
-        the first query, else from 1 to min(t - 1, G).
-    eta : float
-        The step of the Ladder, in (0, 1).
+    `query` is t, from 1 on, and `n_updates` u, the improvements among the t - 1 answers before it,
+    the first answer counted: 0 before the first query, else from 1 to min(t - 1, G).
     """
     t, u = check_count(query=query), check_integer(n_updates=n_updates)
     levels = ladder_levels(eta)
@@ -119,16 +107,11 @@ def thresholdout_sample_size(
 
     ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``, not rounded.
 
-    Parameters
-    ----------
-    n_queries, budget : int
-        k, fixed beforehand, and B, how many queries may be answered from the holdout.
-    as_printed : bool
-        Section VI of the RadaBound paper instead: ``80 sqrt(B ln(1/(epsilon delta)))``, which
-        is 8.7 times too small at B = k = 10,000 and epsilon = .05.
+    k, `n_queries`, is fixed beforehand, and B, the `budget`, is how many may be answered from the
+    holdout.  `as_printed`: Section VI of the RadaBound paper instead,
+    ``80 sqrt(B ln(1/(epsilon delta)))``, which is 8.7 times too small at B = k = 10,000 and
+    epsilon = .05.
 
-    Examples
-    --------
     >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
     3681156
     """

@@ -26,17 +26,10 @@ def asymptotic_mean_interval(
     theorem, with the variance of the sample (of the groups' parts of the weighted mean: Taylor's
     linearisation); nan where values do not vary, or there is one group.
 
-    Parameters
-    ----------
-    values : array_like, shape (n_samples,)
-        Losses, in any unit, which is that of the limits.
-    weights : array_like, shape (n_samples,), optional
-        How much each counts; all alike by default.
-    groups : array_like of int, shape (n_samples,), optional
-        Which samples belong together, from 0 on; each alone by default.
+    `values`, of shape (n_samples,), are losses in any unit, which is that of the limits; `weights`
+    how much each counts, all alike by default; `groups`, ints from 0 on, which of them belong
+    together, each alone by default.
 
-    Examples
-    --------
     >>> low, high = asymptotic_mean_interval(np.arange(4000) % 5 / 40, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.0491, 0.0509)
@@ -57,16 +50,12 @@ def asymptotic_mean_interval(
 def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for a mean of rates, as the balanced accuracy is one.
 
+    `hits` and `sizes`, array_like of int of shape (n_classes,), are the rows of each class that are
+    right, and all rows of it; at least 1.
+
     **Asymptotic**: Wilson's score limits of each rate (1927, JASA 22), whose distances from the
     rates are added as squares (Zou, Donner 2008, Statistics in Medicine 27).
 
-    Parameters
-    ----------
-    hits, sizes : array_like of int, shape (n_classes,)
-        Rows of each class that are right, and rows of it; at least 1.
-
-    Examples
-    --------
     >>> low, high = asymptotic_balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8856, 0.9117)
@@ -84,17 +73,12 @@ def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[fl
 def asymptotic_auc_interval(positive: Any, negative: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for the area under the ROC curve, given the labels.
 
+    `positive` and `negative`, array_like of one dimension, are the scores of rows of either class.
+
     **Asymptotic**: the normal approximation with the variance of DeLong, DeLong and Clarke-Pearson
     (1988, Biometrics 44); nan where a class has one row, or all scores of one are above those of
     the other.
 
-    Parameters
-    ----------
-    positive, negative : array_like, shapes (n_positive,) and (n_negative,)
-        Scores of the rows of each class.
-
-    Examples
-    --------
     >>> positive, negative = np.arange(400) + 3000.0, np.arange(3600) * 1.0
     >>> low, high = asymptotic_auc_interval(positive, negative, nats=math.log(20))
     >>> round(low, 4), round(high, 4)

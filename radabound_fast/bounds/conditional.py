@@ -32,17 +32,11 @@ _SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for conditional probabilities, from the numbers of rows.
 
+    `counts` and `sizes`, array_like of int, are the rows in a part of the event, and those in the
+    event: for recall, the positive rows that are predicted positive, and the positive rows.
     `binomial_interval` with the rows of the event for m (Result 21 (a)): limits of P(part | event);
     0 and 1 for an event without rows.
 
-    Parameters
-    ----------
-    counts, sizes : int or array_like of int
-        Rows in a part of the event, and rows in the event.  For recall: the positive rows that
-        are predicted positive, and the positive rows.
-
-    Examples
-    --------
     >>> low, high = rate_interval(320, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.7642, 0.8324)
@@ -70,16 +64,10 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for the F1 score of the population.
 
-    ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
-    so is both: a rate (Result 21 (b)).
+    `true_positives` and `errors`, array_like of int, are the rows that are positive and predicted
+    positive, and those that are only one of the two.  ``F1 = 2 J / (1 + J)`` grows with J, the
+    probability that a row which is positive or predicted so is both: a rate (Result 21 (b)).
 
-    Parameters
-    ----------
-    true_positives, errors : int or array_like of int
-        Rows that are positive and predicted positive, and rows that are only one of the two.
-
-    Examples
-    --------
     >>> low, high = f1_interval(260, 280, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.6162, 0.6823)
@@ -126,8 +114,9 @@ def auc_blocks(n_negative: int, n_positive: int) -> int:
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the expectation of a weighted mean of independent values in [0, 1].
 
-    Neither limit is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights
-    a of sum 1, but for rounding.
+    The best of Chernoff bounds with two multipliers that a search finds (Result 23); neither limit
+    is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1,
+    but for rounding.
 
     Parameters
     ----------
@@ -138,10 +127,6 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     counts : int or array_like of int, shape (n,)
         How many values have each of these weights.  The balanced accuracy has the weights
         ``1 / counts`` for the classes' counts.
-
-    Notes
-    -----
-    The best of Chernoff bounds with two multipliers that a search finds: Result 23.
 
     Examples
     --------
@@ -169,18 +154,12 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
 def balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the mean of the classes' rates, as the balanced accuracy is one.
 
-    `weighted_interval`, or the mean of the classes' own limits (`rate_interval`), among which the
-    error is shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in
-    every class, which the sizes and nats decide.  Where one class is rare that is the latter.
-    Given the sizes (Result 23).
+    `hits` and `sizes`, array_like of int of shape (n_classes,), are the rows of each class that are
+    right, and all rows of it; at least 1.  Given the sizes, the limits are those of
+    `weighted_interval`, or the mean of the classes' own (`rate_interval`), among which the error is
+    shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in every class,
+    which the sizes and nats decide.  Where one class is rare that is the latter (Result 23).
 
-    Parameters
-    ----------
-    hits, sizes : array_like of int, shape (n_classes,)
-        Rows of each class that are right, and rows of it; at least 1.
-
-    Examples
-    --------
     >>> low, high = balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8789, 0.9181)

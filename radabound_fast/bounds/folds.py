@@ -22,21 +22,13 @@ def cross_validation_interval(
     It is for the mean over the rows of the expected loss of each row's model, and says nothing
     about a model that is trained again on all rows.
 
-    Parameters
-    ----------
-    means : float or array_like of float
-        The mean out-of-fold loss over all m rows, in [0, 1]: the loss at a row is that of the model
-        that was trained without the row's fold.  All rows count alike.
-    n_folds : int
-        k, at least 2.  Folds may have any sizes.
+    `means`, array_like in [0, 1], are mean out-of-fold losses over all m rows, which count alike:
+    the loss at a row is that of the model that was trained without the row's fold.  The `n_folds`,
+    at least 2, may have any sizes.
 
-    Notes
-    -----
     By betting on several lambda, of which the first, with a third of the weight, is that of
     Hoeffding's bound for one fold of m / k rows (Blum, Kalai, Langford 1999): Result 27.
 
-    Examples
-    --------
     >>> from math import log
     >>> low, high = cross_validation_interval(0.02, 100_000, 5, nats=log(20) + log(10**6))
     >>> round(low, 4), round(high, 4)
@@ -49,7 +41,7 @@ def cross_validation_interval(
         return fold_limits(means, n_rows, nats)
     means, nats = np.broadcast_arrays(means, nats)
     shape, pairs = means.shape, means.ravel() + 1j * nats.ravel()
-    places = np.arange(pairs.size)
+    places: Any = slice(None)
     if pairs.size >= _MANY:
         pairs, places = np.unique(pairs, return_inverse=True)
     lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)

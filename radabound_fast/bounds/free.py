@@ -88,14 +88,8 @@ class Free:
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
         """Simultaneous confidence intervals of some queries: all hold with probability 1 - delta.
 
-        Parameters
-        ----------
-        means : float or array_like of float
-            Mean losses, in [0, 1]; multiples of 1/m if declared 0 or 1.
-        queries : int or array_like of int
-            Their places k in the sequence; the first is 1.
-        declared : bool
-            Whether the losses are declared 0 or 1.
+        `means`, array_like in [0, 1], are those of the `queries` k, array_like of int from 1 on;
+        they are multiples of 1/m if the losses are `declared` 0 or 1.
         """
         means = check_fractions(means=means)
         if not declared:

@@ -1,4 +1,4 @@
-"""What claims cost that are made after others were decided in view of the same rows."""
+"""What claims cost after others were decided in view of the same rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from .paired import paired_interval
 
 
 def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> float:
-    """Nats of the next candidate of a release gate, given the verdicts that were told before it.
+    """Nats of the next candidate of a release gate, by the verdicts that were released before it.
 
     If every claim is made at ``ln(1/delta)`` and so many nats more, one-sided, then with
     probability at least 1 - delta no claim is ever wrong, however each candidate was chosen in the
-    light of the verdicts before it (Result 30).
+    light of the verdicts before it (Result 30).  What costs is the rarer verdict: a candidate that
+    fails, as nearly all do, costs next to nothing.
 
     Parameters
     ----------
     counts : sequence of int
-        How often each of the k possible verdicts was told: (passes, failures), or three numbers.
+        How often each of the k possible verdicts was released: (passes, failures), or three.
     n_candidates : int, optional
         H, how many candidates were declared beforehand; by default there is no end.
 
@@ -36,12 +37,7 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     -------
     float
         ``ln(1/u) + ln(1/w)``: u is 1/H, or ``1/(t(t+1))`` for candidate t without H; and
-        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``.
-
-    Notes
-    -----
-    The weights w of the histories of one length sum to 1.  What costs is the rarer verdict: a
-    candidate that fails, as nearly all do, costs next to nothing.
+        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``, 1 in sum over such histories.
 
     Examples
     --------
@@ -65,22 +61,12 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
 
 def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: float = 0.0) -> float:
-    """Return the least observed gain whose lower limit exceeds a margin.
+    """Return the least observed gain whose lower limit, by `paired_interval`, exceeds a margin.
 
-    Parameters
-    ----------
-    disagreement : float
-        The share of samples on which the losses of the two models, 0 or 1, differ; in [0, 1].
-    margin : float, default 0.0
-        The gain that the limit, by `paired_interval`, is to exceed.
+    `disagreement`, in [0, 1], is the share of samples on which the losses of the two models, 0 or
+    1, differ.  A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that
+    does.
 
-    Returns
-    -------
-    float
-        A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that does.
-
-    Examples
-    --------
     >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
     0.015
     """
@@ -107,7 +93,7 @@ def confirmation_nats(
     """Nats at which the limits of a batch of finalists hold, with those of all other batches.
 
     Finalists are models fixed before the confirmation rows were seen, but for what earlier batches
-    were told of them.  With probability at least ``1 - delta`` all intervals of all batches hold,
+    released of them.  With probability at least ``1 - delta`` all intervals of all batches hold,
     if those of each are taken at these nats.
 
     Parameters
@@ -118,7 +104,7 @@ def confirmation_nats(
         The place of this batch, from 1, and how many were declared, each of which has
         ``delta / n_batches``; None: any number, and batch t has ``delta / (t (t + 1))``.
     log_outcomes : float
-        ``ln M`` summed over earlier batches: each was told one of at most M possible outcomes.
+        ``ln M`` summed over earlier batches: each released one of at most M possible outcomes.
     n_families : int
         Kinds of claims that share delta equally: values, gains over a baseline, gains of pairs.
 
@@ -126,7 +112,7 @@ def confirmation_nats(
     -------
     float
         ``ln(2 n_families n_finalists / (u delta)) + log_outcomes``, u the share of the batch:
-        Result 31, a union bound over the tree of what may be told.
+        Result 31, a union bound over the tree of what may be released.
 
     Examples
     --------

@@ -41,23 +41,15 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
 
     The largest tau such that every mean in [0, 1] within tau of the answer v has its whole
     interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``; in [0, 1], or -1
-    where even a mean equal to the answer will not do.  Both limits grow with the mean, so only the
-    two outermost means need to be tried.
+    where even a mean equal to the answer will not do.  v, a guess or an answer, may lie outside
+    [0, 1]; the `budget` b, at least 0, is in nats a sample.
 
-    Parameters
-    ----------
-    answer : float
-        v: a guess, or an answer, which may lie outside [0, 1].
-    budget : float
-        b, at least 0, in nats a sample.
-
-    Examples
-    --------
     >>> round(kl_tolerance(0.02, budget=0.004, epsilon=0.03), 4)
     0.0118
     """
     v, b = check_real(answer=answer), check_not_negative(budget=budget)
     epsilon = check_probability(epsilon=epsilon)
+    # both limits grow with the mean: the two outermost means are enough
     tau = min(1.0, _room_below(v, v + epsilon, b), _room_below(1.0 - v, 1.0 - v + epsilon, b))
     return tau if tau >= 0.0 else -1.0
 

@@ -20,18 +20,10 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     """Exact confidence intervals for differences of two error rates, from paired comparisons.
 
     The difference d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: where only the
-    first of two models errs, where only the second does, and where both or neither do.  The limits
-    are in [-1, 1], around the means of d.
+    first of two models errs, where only the second does, and where both or neither do.  Counts are
+    array_like of int, together at most m; the limits are in [-1, 1], around the means of d.  Nats
+    below ln 4 count as ln 4.
 
-    Parameters
-    ----------
-    n_plus, n_minus : int or array_like of int
-        Samples with d = 1 and d = -1; at least 0, together at most m.
-    nats : float or array_like of float
-        Below ln 4 it counts as ln 4.
-
-    Notes
-    -----
     The order of Owen's (1988) empirical likelihood has its largest limits (Buehler 1957), whatever
     the unknown share of disagreement within limits that take 1/128 of the error (Berger, Boos
     1994): Result 25.  Above 300 nats the two counts have limits of their own, each at half the
@@ -42,8 +34,6 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     A limit takes time in proportion to the square root of the number of samples that differ;
     arrays with few different counts and nats take that of the different ones.
 
-    Examples
-    --------
     >>> low, high = paired_interval(n_plus=30, n_minus=50, n_samples=4000, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (-0.0088, -0.0013)

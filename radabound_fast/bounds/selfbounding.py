@@ -35,17 +35,11 @@ def weighted_half_width(
 
     With ``b = A ln(1/d2)`` and ``r = 2 R~ + b + sqrt(b^2 + 2 (2 R~ b + ln(1/d2) S / l))``,
     ``Psi <= r + sqrt(S ln(1/d1) / 2)`` with probability ``1 - 2 d1 - d2``; the two terms share
-    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  R~ is that of losses times
-    their weights, with one sign a group.  Result 28; at equal weights, A = S = 1/m, it is Result 7.
+    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  A is the largest of the
+    weights, which are fixed, of sum 1, of independent rows or groups, and S the sum of their
+    `squares`.  R~ is that of losses times their weights, with one sign a group.  Result 28; at
+    equal weights, A = S = 1/m, it is Result 7.
 
-    Parameters
-    ----------
-    largest_weight, squares : float
-        A, the largest of the weights, and S, the sum of their squares: fixed weights, of sum 1, of
-        independent rows or groups.
-
-    Examples
-    --------
     >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
     0.0363290016
     """

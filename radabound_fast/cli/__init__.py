@@ -2,8 +2,7 @@
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
-stderr and exit code 2, from whichever layer the error comes; the traceback of anything else
-is a bug of ours, and shown.
+stderr and exit code 2, from whichever layer the error comes; a traceback is a bug of ours.
 """
 
 from __future__ import annotations
@@ -21,34 +20,24 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from radabound_fast import __version__
+from radabound_fast._extras import needs
 from radabound_fast.cli.audit import add_audit
-from radabound_fast.cli.completion import add_completion
 from radabound_fast.cli.confirm import add_confirm
 from radabound_fast.cli.database import add_backup, add_report
 from radabound_fast.cli.edge import add_edge
 from radabound_fast.cli.experiments import add_demo, add_reproduce
 from radabound_fast.cli.gate import add_gate
 from radabound_fast.cli.info import add_info
-from radabound_fast.cli.options import BAD_INPUT, INTERRUPTED, PIPE_CLOSED
+from radabound_fast.cli.options import BAD_INPUT, INTERRUPTED, OK, PIPE_CLOSED
 from radabound_fast.cli.plan import add_plan
 from radabound_fast.cli.serve import add_serve
 
-COMMANDS = (
-    add_audit, add_confirm, add_gate, add_report, add_plan, add_serve, add_backup,
-    add_edge, add_demo, add_reproduce, add_info,
-    add_completion,
-)  # fmt: skip
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``radabound`` with these arguments (None: the process's own).
+    """Run ``radabound`` with these arguments (None: the process's own); returns the exit code.
 
-    Returns
-    -------
-    int
-        0: done; 1: a self-check failed, or a candidate did not pass; 2: bad input; 3: a guard
-        halted;
-        130: interrupted; 141: nobody reads the output any more; 143: terminated.
+    0: done; 1: a self-check failed, or a candidate did not pass; 2: bad input; 3: a guard halted;
+    130: interrupted; 141: nobody reads the output any more; 143: terminated.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a key may have what a terminal cannot show
@@ -140,6 +129,38 @@ def make_parser() -> Parser:
     for add in COMMANDS:
         add(commands)
     return parser
+
+
+def add_completion(commands: Any) -> None:
+    parser = commands.add_parser(
+        "completion",
+        help="a script that has a shell complete commands, options and files",
+        description='Print the script of a shell. For bash: eval "$(radabound completion bash)".',
+    )
+    parser.set_defaults(run=_completion)
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="whose script to print")
+
+
+def _completion(args: argparse.Namespace) -> int:
+    with needs("completion"):
+        import shtab
+
+    parser = make_parser()
+    for action in parser.every_action():
+        names = action.metavar if isinstance(action.metavar, tuple) else (action.metavar or "",)
+        if any("FILE" in name for name in names):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif "DIR" in names:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    print(shtab.complete(parser, args.shell))
+    return OK
+
+
+COMMANDS = (
+    add_audit, add_confirm, add_gate, add_report, add_plan, add_serve, add_backup,
+    add_edge, add_demo, add_reproduce, add_info,
+    add_completion,
+)  # fmt: skip
 
 
 def _one_line(error: Exception) -> str:

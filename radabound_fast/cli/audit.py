@@ -9,18 +9,10 @@ from typing import Any
 from radabound_fast._checks import check_choice
 from radabound_fast._extras import check_installed
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
+from radabound_fast.cli import options
 from radabound_fast.cli.auditing import HEADERS, Files
 from radabound_fast.cli.confirming import ConfirmedAudit
 from radabound_fast.cli.halting import GUARD_OPTIONS, GuardsAudit
-from radabound_fast.cli.options import (
-    EPSILON_OR_SPACE,
-    OF_PREDICTIONS,
-    add_option,
-    add_options,
-    check_absent,
-    check_outputs,
-    declared_space,
-)
 from radabound_fast.cli.pooling import PoolAudit
 from radabound_fast.cli.searching import SearchAudit
 from radabound_fast.files.place import SUFFIXES
@@ -41,9 +33,9 @@ def add_audit(commands: Any) -> None:
     parser.set_defaults(run=_audit)
     what = parser.add_mutually_exclusive_group(required=True)
     known = f"files ({', '.join(SUFFIXES)}, .npz:key), folders, patterns, URLs"
-    add_option(what, "predictions", nargs="+", help=f"k x m predictions: {known}")
-    add_option(what, "losses", nargs="+", help="k x m losses in [0, 1] instead")
-    add_option(parser, "labels", nargs="+", help="the m labels that predictions are for")
+    options.add_one(what, "predictions", nargs="+", help=f"k x m predictions: {known}")
+    options.add_one(what, "losses", nargs="+", help="k x m losses in [0, 1] instead")
+    options.add_one(parser, "labels", nargs="+", help="the m labels that predictions are for")
     parser.add_argument(
         "--transpose",
         action=argparse.BooleanOptionalAction,
@@ -62,37 +54,37 @@ def add_audit(commands: Any) -> None:
         help="which .csv files begin with a header: both, none, or one (default: none, and a first "
         "line 0, 1, 2, ... and a first text label that is like no other are refused)",
     )
-    add_options(parser, n_samples="m, which packed losses do not tell")
-    add_option(parser, "delta", required=True)
+    options.add(parser, n_samples="m, which packed losses do not tell")
+    options.add_one(parser, "delta", required=True)
     guard = parser.add_argument_group("for models in an order fixed before any score was seen")
-    add_options(guard, "epsilon")
+    options.add(guard, "epsilon")
     bounds = f"{', '.join(BOUNDS)}; may be repeated (default: fixed-sequence)"
-    add_option(guard, "bound", action="append", help=bounds)
-    add_options(guard, *GUARD_OPTIONS)
+    options.add_one(guard, "bound", action="append", help=bounds)
+    options.add(guard, *GUARD_OPTIONS)
     search = parser.add_argument_group(
         "for a search over a space declared before any score was seen"
     )
-    add_options(
+    options.add(
         search,
         "space_size",
         "space",
         keys="a line for each row, which configuration it is: any text, or with --space its "
         "values as JSON (default: one of its own)",
     )
-    add_options(search, *OF_PREDICTIONS)
-    add_options(
+    options.add(search, *options.OF_PREDICTIONS)
+    options.add(
         parser.add_argument_group("for any search at all, which used some of the rows alone"),
         confirm_share="keep this share of the rows for the end: each model is scored on the "
         "others, and the best is confirmed on these; with --seed as the search had it",
         finalists="confirm the N best (default: 1)",
     )
-    add_options(
+    options.add(
         parser.add_argument_group("for models that were all fixed before any score was seen"),
         pool="judge all models at once: which may be the best, and which are better than the "
         "baseline; asymptotic, beside what is proved; --keys names the models, --n-vectors is "
         "1000 by default",
     )
-    add_options(
+    options.add(
         parser,
         json="print everything as JSON",
         output="write every answer: .parquet, or CSV by any other name (needs the extra files)",
@@ -106,7 +98,7 @@ def add_audit(commands: Any) -> None:
 
 def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
-    space = declared_space(args)
+    space = options.declared_space(args)
     files = Files(args)
     if args.pool:
         return PoolAudit(files).run()
@@ -123,10 +115,10 @@ def _check_audit(args: argparse.Namespace) -> None:
     if args.pool:
         others = ("epsilon", "bound", "estimator", "max_queries", "state", *of_space)
         rule = "{} must be left out with --pool"
-        check_absent(args, (*others, "confirm_share", "finalists"), rule)
+        options.check_absent(args, (*others, "confirm_share", "finalists"), rule)
     elif args.confirm_share is not None:
         names = {*of_guard, "state", *of_space, "keys", "threads"} - {"seed"}
-        check_absent(args, sorted(names), "{} must be left out with --confirm-share")
+        options.check_absent(args, sorted(names), "{} must be left out with --confirm-share")
         if not args.confirm_share < 1:
             raise ValueError(
                 f"--confirm-share must be below 1, by the rest the best is found, got "
@@ -139,17 +131,17 @@ def _check_audit(args: argparse.Namespace) -> None:
             "{} is for a search over a declared space: give --space-size, the number of "
             "configurations that could have been asked about, or --space"
         )
-        check_absent(args, ("keys", *OF_PREDICTIONS), rule)
+        options.check_absent(args, ("keys", *options.OF_PREDICTIONS), rule)
         if args.epsilon is None:
             raise ValueError(
-                f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all; or --pool, for "
-                "models that were fixed beforehand"
+                f"{options.EPSILON_OR_SPACE}; or --confirm-share, for any search at all; or "
+                "--pool, for models that were fixed beforehand"
             )
     else:
         halts = "{} is for a guard, which halts; a search over a declared space does not"
-        check_absent(args, of_guard, f"{halts}: leave it or the space out")
+        options.check_absent(args, of_guard, f"{halts}: leave it or the space out")
     if args.labels is None:
-        check_absent(args, OF_PREDICTIONS, "{} is for --predictions, got --losses")
+        options.check_absent(args, options.OF_PREDICTIONS, "{} is for --predictions, got --losses")
     if args.metric is not None:
         check_choice(METRICS, metric=args.metric)
     bounds = set(args.bound or [])
@@ -157,7 +149,7 @@ def _check_audit(args: argparse.Namespace) -> None:
         raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
     if args.estimator is not None and not bounds & set(PAPER_BOUNDS):
         raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
-    check_outputs(args)
+    options.check_outputs(args)
     if args.output:
         check_installed("files", "pyarrow")
     if args.state is not None and len(bounds) > 1:

@@ -15,8 +15,7 @@ from radabound_fast import __version__
 from radabound_fast._checks import check_count, counted
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.cli.options import OK, judged, takes_classes
-from radabound_fast.files.answers import answers_file
-from radabound_fast.files.output import write_figure
+from radabound_fast.files.output import answers_file, write_figure
 from radabound_fast.files.place import CSV, expanded
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import open_losses, open_predictions
@@ -53,11 +52,7 @@ class Files:
         if args.header and not any(name.lower().endswith(CSV) for name in expanded(paths)):
             raise ValueError("--header is for .csv files, got none")
         labels_header, header = HEADERS[args.header]
-        how = {
-            "transpose": args.transpose,
-            "packed": args.packed,
-            "header": header,
-        }
+        how = {"transpose": args.transpose, "packed": args.packed, "header": header}
         if args.losses:
             self.rows = open_losses(args.losses, n_samples=args.n_samples, **how)
             self.n_samples = self.rows.shape[1] if args.n_samples is None else args.n_samples

@@ -5,29 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from radabound_fast._checks import counted
-from radabound_fast.cli.options import (
-    FAILED,
-    HALTED,
-    OF_PREDICTIONS,
-    OK,
-    add_header,
-    add_option,
-    add_options,
-    check_absent,
-    check_outputs,
-    given,
-    integer,
-    judged,
-    labels_of,
-    named_once,
-    read_rows,
-    takes_classes,
-)
+from radabound_fast.cli import options
 from radabound_fast.files.output import check_target, whole_file, write_figure
 from radabound_fast.files.reading import read_values
 from radabound_fast.guards.answers import HoldoutExhausted
@@ -53,37 +37,38 @@ def add_confirm(commands: Any) -> None:
     parser.set_defaults(run=_confirm)
     parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
     what = parser.add_argument_group("finalists")
-    add_options(what, labels="the m labels, needed for each finalist")
-    add_header(what)
+    options.add(what, labels="the m labels, needed for each finalist")
+    options.add(what, "header")
     finalist = (
         "m predictions, or those of the confirmation rows; may be repeated: all are one batch"
     )
-    add_option(what, "finalist", action="append", help=finalist)
-    what.add_argument("--release", choices=("interval", "pass"), help="how much is told (interval)")
-    add_options(
+    options.add_one(what, "finalist", action="append", help=finalist)
+    release = {"choices": ("interval", "pass"), "help": "how much is told (interval)"}
+    options.add_one(what, "release", **release)
+    options.add(
         what,
         at_least="what passes, with --release pass",
         at_most="what passes, with --release pass",
         close_out="end the search, and tell the rest",
     )
     rules = parser.add_argument_group("the search, where FILE is made; FILE has them afterwards")
-    add_options(rules, "delta", confirm_share="kept for the end (.5)")
-    rules.add_argument("--n-batches", type=_batches, metavar="N", help='1, or more, or "any"')
-    add_options(
+    options.add(rules, "delta", confirm_share="kept for the end (.5)")
+    rules.add_argument(
+        "--n-batches", metavar="N", help='1, or more, or "any"',
+        type=lambda text: text if text == _ANY else options.integer(text),
+    )  # fmt: skip
+    options.add(
         rules,
         seed="of the split (default: drawn, and kept)",
         rows="or: 1 for a row that is kept, else 0",
     )
     once = {"action": "store_const", "const": True}
-    add_option(rules, "stratify", help="as many of every class in each part", **once)
-    add_option(rules, "pairs", help="compare the finalists of a batch", **once)
-    rules.add_argument(
-        "--limits",
-        choices=("proved", "bootstrap"),
-        help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
-    )
-    add_options(rules, *OF_PREDICTIONS)
-    add_options(
+    options.add_one(rules, "stratify", help="as many of every class in each part", **once)
+    options.add_one(rules, "pairs", help="compare the finalists of a batch", **once)
+    limits = "bootstrap: also asymptotic ones, narrower where finalists are alike (proved)"
+    options.add(rules, limits=limits)
+    options.add(rules, *options.OF_PREDICTIONS)
+    options.add(
         parser.add_argument_group("output"),
         search_rows="write which rows the search may use: booleans",
         json="print it as JSON",
@@ -91,67 +76,56 @@ def add_confirm(commands: Any) -> None:
     )
 
 
-def _batches(text: str) -> int | str:
-    return _ANY if text == _ANY else integer(text)
-
-
 def _confirm(args: argparse.Namespace) -> int:
-    check_outputs(args)
+    options.check_outputs(args)
     if args.search_rows is not None:
         check_target(args.search_rows)
     search, predictions = _open(args)
     if args.search_rows is not None:
         with whole_file(args.search_rows) as part, open(part, "wb") as file:
             np.save(file, search.search_rows)
-    options = given(args, "release", "at_least", "at_most")
+    settings = options.values(args, "release", "at_least", "at_most")
     answers = search.answers
     try:
         if predictions:
-            answers = search.confirm(predictions, **options)
-        elif options:
+            answers = search.confirm(predictions, **settings)
+        elif settings:
             raise ValueError("--release, --at-least and --at-most must be given with --finalist")
         if args.close_out:
             answers = search.close_out()
     except HoldoutExhausted as error:
         print(error)
-        return HALTED
+        return options.HALTED
     _tell(args, search, answers)
     passed = [answer.passed for answer in answers]
-    return FAILED if args.release == "pass" and False in passed else OK
+    return options.FAILED if args.release == "pass" and False in passed else options.OK
 
 
 def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     """Return the search, and the predictions of the finalists by their names."""
-    parameters = given(args, *_NEW)
+    parameters = options.values(args, *_NEW)
+    is_new, is_repeated = not os.path.exists(args.database), bool(parameters)
     if parameters.get("n_batches") == _ANY:
         parameters["n_batches"] = None
     if args.labels is None:
         others = ("finalist", "search_rows", "rows", *_NEW)
-        check_absent(args, others, "--labels must be given with {}")
-        if not os.path.exists(args.database):
+        options.check_absent(args, others, "--labels must be given with {}")
+        if is_new:
             raise ValueError("--labels and --delta must be given to make FILE")
         return ConfirmedSearch.open(args.database), {}
-    labels = labels_of(args)
-    holdout, parameters["baseline"] = judged(args, labels)
+    labels = options.labels_of(args)
+    holdout, parameters["baseline"] = options.judged(args, labels)
     if args.rows is not None:
-        parameters["rows"] = read_rows(args.rows, "that is kept for the end")
-    if os.path.exists(args.database) and given(args, *_NEW):  # what is not given is as in FILE
+        parameters["rows"] = options.read_rows(args.rows, "that is kept for the end")
+    if is_repeated and not is_new:  # what is not given is as in FILE
         parameters = ConfirmedSearch.open(args.database).parameters | parameters
         del parameters["n_samples"]
-    elif not os.path.exists(args.database) and args.delta is None:
+    elif is_new and args.delta is None:
         raise ValueError("--delta must be given to make FILE")
     search = ConfirmedSearch.open(args.database, holdout, **parameters)
-    like = labels if takes_classes(search.holdout.metric) else None
-    return search, named_once("--finalist", (_finalist(one, like) for one in args.finalist or ()))
-
-
-def _finalist(text: str, like: Any) -> tuple[str, Any]:
-    name, equals, path = text.partition("=")
-    if not equals:
-        name, path = os.path.basename(text).rpartition(".")[0] or text, text
-    if not name or not path:
-        raise ValueError(f"--finalist must be NAME=FILE or FILE, got {text}")
-    return name, read_values(path, like)
+    like = labels if options.takes_classes(search.holdout.metric) else None
+    read = partial(read_values, like=like)
+    return search, options.named_files("--finalist", args.finalist, read, may_lack_name=True)
 
 
 def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedAnswers) -> None:
@@ -166,7 +140,7 @@ def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedA
             rows = counted(int(search.confirmation_rows.sum()), "row")
             print(f"No finalist was confirmed yet; {rows} are kept for the end.")
         for answer in answers:
-            print(f"{answer.name}: {_told(answer)}")
+            print(f"{answer.name}: {_text_of(answer)}")
         if can_report:
             print(f"\n{search.report()}")
         print(f"\nLeft: {search.outlook().text}.")
@@ -174,7 +148,7 @@ def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedA
         write_figure(args.plot, search.report().plot())
 
 
-def _told(answer: Any) -> str:
+def _text_of(answer: Any) -> str:
     passed = {True: "passed", False: "not passed", None: ""}[answer.passed]
     if answer.low != answer.low:
         value = "" if answer.value != answer.value else f"{answer.value:.4f}"

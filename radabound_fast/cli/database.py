@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from radabound_fast.cli.options import OK, add_options, check_outputs, show
+from radabound_fast.cli import options
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.store import back_up
@@ -21,16 +21,16 @@ def add_report(commands: Any) -> None:
     )
     parser.set_defaults(run=_report)
     parser.add_argument("database", metavar="FILE", help="of the search")
-    add_options(parser, "json", plot="draw all scores with their intervals, and the best")
+    options.add(parser, "json", plot="draw all scores with their intervals, and the best")
 
 
 def _report(args: argparse.Namespace) -> int:
-    check_outputs(args)
+    options.check_outputs(args)
     try:
         search: ConfirmedSearch | DeclaredSearch = ConfirmedSearch.open(args.database)
     except ValueError:
         search = DeclaredSearch.open(args.database)  # or it says what is wrong
-    return show(args, search.report())
+    return options.show(args, search.report())
 
 
 def add_backup(commands: Any) -> None:
@@ -50,4 +50,4 @@ def _backup(args: argparse.Namespace) -> int:
     kind = back_up(args.database, args.copy)
     size = os.stat(args.copy).st_size
     print(f"{args.copy} has the {kind} of {args.database}: {size:,} bytes, checked")
-    return OK
+    return options.OK

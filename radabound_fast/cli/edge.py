@@ -11,7 +11,7 @@ from typing import Any
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.bound import complexity_part
-from radabound_fast.cli.options import add_option, add_options, given
+from radabound_fast.cli import options
 from radabound_fast.edge import EdgeState, margins_header
 from radabound_fast.guards.by_bound import guard_by_bound
 
@@ -26,8 +26,8 @@ def add_edge(commands: Any) -> None:
         "has kept.",
     )
     parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
-    for add in (_add_new_state, _add_show, _add_header, _add_intervals):
-        add(parts)
+    for add_part in (_add_new_state, _add_show, _add_header, _add_intervals):
+        add_part(parts)
 
 
 def _add_new_state(parts: Any) -> None:
@@ -39,15 +39,16 @@ def _add_new_state(parts: Any) -> None:
     )
     parser.set_defaults(run=_new_state)
     parser.add_argument("path", metavar="STATE", help="the file to make; it must not exist")
-    add_option(parser, "n_samples", required=True)
-    add_option(parser, "epsilon", required=True)
-    add_options(parser, bound=f"{', '.join(BOUNDS)} (default: bernstein)")
-    add_option(parser, "delta", required=True)
-    add_options(parser, "n_vectors", "max_queries", "seed")
+    options.add_one(parser, "n_samples", required=True)
+    options.add_one(parser, "epsilon", required=True)
+    options.add(parser, bound=f"{', '.join(BOUNDS)} (default: bernstein)")
+    options.add_one(parser, "delta", required=True)
+    options.add(parser, "n_vectors", "max_queries", "seed")
 
 
 def _new_state(args: argparse.Namespace) -> int:
-    parameters = given(args, "epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
+    own = ("epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
+    parameters = options.values(args, *own)
     state = EdgeState.new(args.n_samples, **parameters)
     if state.budget < 0 and state.free_below == 0:  # better told here than by the device
         bound = parameters.pop("bound", "bernstein")
@@ -64,7 +65,7 @@ def _new_state(args: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):
             os.unlink(args.path)
         raise
-    return 0
+    return options.OK
 
 
 def _add_show(parts: Any) -> None:
@@ -76,21 +77,21 @@ def _add_show(parts: Any) -> None:
     )
     parser.set_defaults(run=_show)
     parser.add_argument("path", metavar="STATE", help="a state file, or both pages of flash")
-    add_options(parser, "json")
+    options.add(parser, "json")
 
 
 def _show(args: argparse.Namespace) -> int:
-    content = _content(args.path)
-    state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
+    state, n_whole = _read(args.path)
     complexity, budget = state.complexity / state.cells, state.budget / state.cells
     if args.json:
         parameters = ("n_samples", "n_vectors", "epsilon", "delta", "bound", "max_queries")
         record = {name: getattr(state, name) for name in (*parameters, "n_answered", "halted")}
-        record |= {"complexity": complexity, "budget": budget}
-        record |= {"complexity_cells": state.complexity, "budget_cells": state.budget}
-        record |= {"n_whole_slots": n_whole, "guarantee": state.guarantee}
+        record |= {
+            "complexity": complexity, "budget": budget, "complexity_cells": state.complexity,
+            "budget_cells": state.budget, "n_whole_slots": n_whole, "guarantee": state.guarantee,
+        }  # fmt: skip
         print(json.dumps(record, indent=2))
-        return 0
+        return options.OK
     print(
         f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
         f"{state.bound}, {counted(state.n_vectors, 'sign vector')}"
@@ -106,17 +107,15 @@ def _show(args: argparse.Namespace) -> int:
             "file, and then a later answer may not be counted here"
         )
     print(state.guarantee)
-    return 0
+    return options.OK
 
 
-def _content(path: str) -> bytes:
+def _read(path: str) -> tuple[EdgeState, int]:
+    """The state in a file, and how many of its slots are whole."""
     with open(path, "rb") as file:
-        return file.read(_MOST_BYTES)
-
-
-def _read(path: str, content: bytes) -> EdgeState:
+        content = file.read(_MOST_BYTES)
     try:
-        return EdgeState.from_file(content)
+        return EdgeState.from_file(content), len(EdgeState.whole_slots(content))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -133,8 +132,8 @@ def _add_header(parts: Any) -> None:
 
 
 def _header(args: argparse.Namespace) -> int:
-    print(_read(args.path, _content(args.path)).to_header(), end="")
-    return 0
+    print(_read(args.path)[0].to_header(), end="")
+    return options.OK
 
 
 def _add_intervals(parts: Any) -> None:
@@ -146,9 +145,9 @@ def _add_intervals(parts: Any) -> None:
     )
     parser.set_defaults(run=_intervals)
     for name in ("n_samples", "space_size", "delta"):
-        add_option(parser, name, required=True)
+        options.add_one(parser, name, required=True)
 
 
 def _intervals(args: argparse.Namespace) -> int:
     print(margins_header(args.n_samples, args.space_size, args.delta), end="")
-    return 0
+    return options.OK

@@ -8,7 +8,7 @@ from typing import Any
 
 from radabound_fast._checks import read_as
 from radabound_fast._extras import needs
-from radabound_fast.cli.options import OK, add_option, add_options
+from radabound_fast.cli import options
 
 
 def add_demo(commands: Any) -> None:
@@ -24,7 +24,7 @@ def add_demo(commands: Any) -> None:
     )
     parser.set_defaults(run=_demo)
     parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
-    add_options(parser, quiet="no text and no progress")
+    options.add(parser, quiet="no text and no progress")
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def _demo(args: argparse.Namespace) -> int:
         from radabound_fast.experiments import demo
 
         demo.main(args.output, quiet=args.quiet)
-    return OK
+    return options.OK
 
 
 def add_reproduce(commands: Any) -> None:
@@ -44,20 +44,21 @@ def add_reproduce(commands: Any) -> None:
     )
     parser.set_defaults(run=_reproduce)
     what = parser.add_mutually_exclusive_group(required=True)
-    add_option(what, "figure", choices=range(1, 7), help="1 to 6")
+    options.add_one(what, "figure", choices=range(1, 7), help="1 to 6")
     what.add_argument("--table", choices=["vi"], help="the sample sizes of Section VI")
-    add_options(
+    options.add(
         what,
         attack="the weighted vote, and the hill-climb on flights",
         real="searches on three real data sets",
         all="everything",
     )
-    add_option(parser, "repeats", default=200, help="of Figures 1-6 and of the vote (default: 200)")
-    add_option(parser, "jobs", default=1, help="processes (default: 1)")
+    repeats = "of Figures 1-6 and of the vote (default: 200)"
+    options.add_one(parser, "repeats", default=200, help=repeats)
+    options.add_one(parser, "jobs", default=1, help="processes (default: 1)")
     parser.add_argument(
         "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
     )
-    add_options(parser, quiet="no progress")
+    options.add(parser, quiet="no progress")
 
 
 def _reproduce(args: argparse.Namespace) -> int:
@@ -73,4 +74,4 @@ def _reproduce(args: argparse.Namespace) -> int:
         else:
             parts = ["attack" if args.attack else "real"]
         reproduce.main(args.output, parts, repeats=args.repeats, n_jobs=args.jobs, quiet=args.quiet)
-    return OK
+    return options.OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,24 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast.cli.options import (
-    FAILED,
-    HALTED,
-    OF_PREDICTIONS,
-    OK,
-    add_conditions,
-    add_header,
-    add_option,
-    add_options,
-    check_absent,
-    flag_of,
-    given,
-    judged,
-    labels_of,
-    named_once,
-    read_rows,
-    takes_classes,
-)
+from radabound_fast.cli import options
 from radabound_fast.files.output import check_target
 from radabound_fast.files.reading import read_values
 from radabound_fast.files.results import losses_of, read_results
@@ -39,10 +23,7 @@ from radabound_fast.guards.gate.verdicts import Verdict
 from radabound_fast.holdout import Losses
 
 # conditions, as `Gate` takes them
-_CONDITIONS = (
-    "delta", "margin", "total_margin", "at_least", "at_most", "slice_margin", "n_candidates",
-    "release",
-)  # fmt: skip
+_CONDITIONS = ("delta", "slice_margin", *options.CONDITIONS)
 # shares of rows on which two models differ, for which the status says what passes
 _SHARES = (0.02, 0.05, 0.1, 0.2)
 
@@ -58,37 +39,35 @@ def add_gate(commands: Any) -> None:
     parser.set_defaults(run=_gate)
     parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
     what = parser.add_argument_group("the candidate")
-    add_options(what, labels="the m labels, needed for each candidate")
-    add_header(what)
-    add_options(
+    options.add(what, labels="the m labels, needed for each candidate")
+    options.add(
         what,
+        "header",
         candidate="its m predictions",
         results="or its results, a case a line: .jsonl or .csv",
     )
-    add_option(what, "id", default="id", help="of a case (default: id)")
+    options.add_one(what, "id", default="id", help="of a case (default: id)")
     score = "in [0, 1], 1 is best, or true or false (default: score)"
-    add_option(what, "score", default="score", help=score)
+    options.add_one(what, "score", default="score", help=score)
     rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
-    add_options(rules, delta="probability that any pass is wrong (.05)")
-    add_conditions(rules)
+    options.add(rules, delta="probability that any pass is wrong (.05)")
+    options.add(rules, *options.CONDITIONS)
     slices = "rows, 1 a row of the slice and 0 another, on which no candidate may be worse"
-    add_option(rules, "slice", action="append", help=slices)
-    add_options(
-        rules,
-        slice_margin="by how much it may (0)",
-        no_promote="passes leave production as it is",
+    options.add_one(rules, "slice", action="append", help=slices)
+    options.add(
+        rules, slice_margin="by how much it may (0)", no_promote="passes leave production as it is"
     )
-    add_options(
+    options.add(
         rules,
-        *OF_PREDICTIONS[:-1],
+        *options.OF_PREDICTIONS[:-1],
         baseline="m predictions, or results, of the model in production",
     )
-    add_options(
+    options.add(
         parser.add_argument_group("instead of a candidate"),
         revoke="take the last pass back",
         close_out="end the gate, and tell all values and intervals",
     )
-    add_options(
+    options.add(
         parser.add_argument_group("output"),
         "json",
         junit="write the verdict as a test result",
@@ -99,60 +78,66 @@ def add_gate(commands: Any) -> None:
 def _gate(args: argparse.Namespace) -> int:
     actions = [one for one in ("candidate", "results", "revoke", "close_out") if getattr(args, one)]
     if len(actions) > 1:
-        raise ValueError(f"{flag_of(actions[1])} must be given without {flag_of(actions[0])}")
+        one, other = map(options.flag_of, actions[:2])
+        raise ValueError(f"{other} must be given without {one}")
     for path in filter(None, (args.junit, args.summary)):
         check_target(path)  # before a verdict is given
     gate, candidate = _open(args)
     if args.revoke:
         now = gate.revoke()
         print(f"The last pass is revoked: {_model(now)} is in production again.")
-        return OK
+        return options.OK
     if args.close_out:
         report = gate.close_out()
         print(json.dumps(report.to_dict()) if args.json else report)
-        return OK
+        return options.OK
     if candidate is None:
-        print(json.dumps(_status(gate)) if args.json else _status_text(gate))
-        return OK
+        names = ("parameters", "metric", "in_production", "guarantee")
+        status = {name: getattr(gate, name) for name in names}
+        status["verdicts"] = [one.to_dict() for one in gate.verdicts]
+        print(json.dumps(status) if args.json else _status(gate))
+        return options.OK
     try:
         verdict = gate.query(candidate)
     except HoldoutExhausted as error:
         print(error)
-        return HALTED
+        return options.HALTED
     _tell(args, gate, verdict)
-    return OK if verdict.passed else FAILED
+    return options.OK if verdict.passed else options.FAILED
 
 
 def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
     """Return the gate, and the candidate if there is one."""
-    options = given(args, *_CONDITIONS)
+    settings = options.values(args, *_CONDITIONS)
     if args.no_promote:
-        options["promote"] = False
+        settings["promote"] = False
     is_new = not os.path.exists(args.database)
     known = None if is_new else Gate.open(args.database)
     if args.results is not None or known is not None and known.row_ids is not None:
-        return _open_on_results(args, known, options)
+        return _open_on_results(args, known, settings)
     if args.labels is None:
         if is_new or args.candidate or args.close_out:
             raise ValueError("--labels must be given" + " to make FILE" * is_new)
-        check_absent(args, ("slice", *OF_PREDICTIONS), "--labels must be given with {}")
-        return Gate.open(args.database, **options), None
-    labels = labels_of(args)
-    slices = named_once("--slice", map(_slice, args.slice or ()))
-    if slices:
-        options["slices"] = slices
-    holdout, baseline = judged(args, labels)
-    gate = Gate.open(args.database, holdout, baseline=baseline, **options)
+        options.check_absent(
+            args, ("slice", *options.OF_PREDICTIONS), "--labels must be given with {}"
+        )
+        return Gate.open(args.database, **settings), None
+    labels = options.labels_of(args)
+    if args.slice:
+        read = partial(options.read_rows, what="of the slice")
+        settings["slices"] = options.named_files("--slice", args.slice, read)
+    holdout, baseline = options.judged(args, labels)
+    gate = Gate.open(args.database, holdout, baseline=baseline, **settings)
     if args.candidate is None:
         return gate, None
-    return gate, read_values(args.candidate, labels if takes_classes(gate.metric) else None)
+    return gate, read_values(args.candidate, labels if options.takes_classes(gate.metric) else None)
 
 
 def _open_on_results(
-    args: argparse.Namespace, known: Gate | None, options: dict[str, Any]
+    args: argparse.Namespace, known: Gate | None, settings: dict[str, Any]
 ) -> tuple[Gate, NDArray[Any] | None]:
-    others = ("labels", "candidate", "slice", *OF_PREDICTIONS[:-1])
-    check_absent(args, others, "{} must be left out with results")
+    others = ("labels", "candidate", "slice", *options.OF_PREDICTIONS[:-1])
+    options.check_absent(args, others, "{} must be left out with results")
     read = {
         name: read_results(getattr(args, name), args.id, args.score)
         for name in ("baseline", "results")
@@ -163,16 +148,9 @@ def _open_on_results(
         raise ValueError(f"{args.database} must be given predictions: it was made on labels")
     losses = {name: losses_of(results, ids, getattr(args, name)) for name, results in read.items()}
     gate = Gate.open(
-        args.database, Losses(len(ids)), baseline=losses.get("baseline"), row_ids=ids, **options
+        args.database, Losses(len(ids)), baseline=losses.get("baseline"), row_ids=ids, **settings
     )
     return gate, losses.get("results")
-
-
-def _slice(text: str) -> tuple[str, NDArray[np.bool_]]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise ValueError(f"--slice must be NAME=FILE, got {text}")
-    return name, read_rows(path, "of the slice")
 
 
 def _tell(args: argparse.Namespace, gate: Gate, verdict: Verdict) -> None:
@@ -208,26 +186,19 @@ def _markdown(gate: Gate, verdict: Verdict, text: str) -> str:
     )
 
 
-def _status(gate: Gate) -> dict[str, Any]:
-    names = ("parameters", "metric", "in_production", "guarantee")
-    verdicts = [one.to_dict() for one in gate.verdicts]
-    return {name: getattr(gate, name) for name in names} | {"verdicts": verdicts}
-
-
-def _status_text(gate: Gate) -> str:
+def _status(gate: Gate) -> str:
+    passes = counted(gate.n_passes, "pass", "passes")
     lines = [
-        f"{counted(gate.n_answered, 'candidate')}, "
-        f"{counted(gate.n_passes, 'pass', 'passes')}; in production: "
+        f"{counted(gate.n_answered, 'candidate')}, {passes}; in production: "
         f"{_model(gate.in_production)}.",
         gate.guarantee,
     ]
     if gate.in_production is not None and gate.parameters["margin"] is not None:
         lines.append("The least observed gain that passes, by the share of rows that differ:")
-        head = ("share", "now", "after 1 pass", "2 passes", "5 passes")
-        rows: list[tuple[str, ...]] = [head]
+        rows = [["share", "now", "after 1 pass", "2 passes", "5 passes"]]
         for share in _SHARES:
             gains = gate.needed(share).values()
-            rows.append((f"{share:g}", *("-" if x == np.inf else f"{x:.4f}" for x in gains)))
+            rows.append([f"{share:g}", *("-" if x == np.inf else f"{x:.4f}" for x in gains)])
         lines += ["  ".join(cell.rjust(12) for cell in row) for row in rows]
     return "\n".join(lines)
 

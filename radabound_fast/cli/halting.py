@@ -16,8 +16,8 @@ from radabound_fast._kernels.guard import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.cli import options
 from radabound_fast.cli.auditing import Audit, Columns, Files
-from radabound_fast.cli.options import HALTED, OK, given
 from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.halting import Limits
@@ -27,6 +27,7 @@ from radabound_fast.planning import plan
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
+_COLUMNS = ("query", "value", "low", "high", "complexity", "delta_prime")
 
 
 class GuardsAudit(Audit):
@@ -40,8 +41,7 @@ class GuardsAudit(Audit):
         bounds = dict.fromkeys(args.bound or ["fixed-sequence"])
         self.replays = [GuardReplay(files, _guard(files, bound, seed, opened)) for bound in bounds]
         self.n_before = self.replays[0].n_before  # only a single one is kept in a database
-        scores = ("query", "value", "low", "high", "complexity", "delta_prime")
-        self.columns = ("bound", *files.names_of(0, 0), *scores)
+        self.columns = ("bound", *files.names_of(0, 0), *_COLUMNS)
 
     def ask(self, rows: Any) -> Iterator[Columns]:
         for each in self.replays:
@@ -54,7 +54,7 @@ class GuardsAudit(Audit):
 
     @property
     def code(self) -> int:
-        return HALTED if any(each.guard.halted for each in self.replays) else OK
+        return options.HALTED if any(each.guard.halted for each in self.replays) else options.OK
 
     def head(self) -> str:
         signs = self.files.signs_of(self.replays[0].guard, self.drawn)
@@ -67,9 +67,10 @@ class GuardsAudit(Audit):
         for each in self.replays:
             guard = each.guard
             lines.append(f"{guard.bound:<{width}}  {guard.n_answered:>8,}  {each.outcome()}")
-        if self.code == HALTED:
-            halt = "A bound that halted vouches neither for that query nor for any after it."
-            lines.append(f"\n{halt}")
+        if self.code == options.HALTED:
+            lines.append(
+                "\nA bound that halted vouches neither for that query nor for any after it."
+            )
         lines += [line for each in self.replays if (line := each.shortfall()) is not None]
         lines += [f"\n{line}" for each in self.replays if (line := each.sentence()) is not None]
         return "\n".join(lines)
@@ -99,7 +100,7 @@ class GuardsAudit(Audit):
 
 def _guard(files: Files, bound: str, seed: int | None, opened: contextlib.ExitStack) -> SignedGuard:
     args, what = files.args, files.n_samples if files.labels is None else files.known()
-    parameters = given(args, "delta", "epsilon", *GUARD_OPTIONS)
+    parameters = options.values(args, "delta", "epsilon", *GUARD_OPTIONS)
     if bound not in PAPER_BOUNDS:  # which has one estimator
         parameters.pop("estimator", None)
     if seed is not None:
@@ -137,16 +138,9 @@ class GuardReplay:
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
         low, high = self._limits.of(answers.values, answers.numbers, answers.binary)
         first = int(answers.numbers[0]) - 1 if len(answers) else 0
-        return {
-            "bound": self.guard.bound,
-            **self.files.names_of(first, len(answers)),
-            "query": answers.numbers,
-            "value": answers.values,
-            "low": low,
-            "high": high,
-            "complexity": answers.complexities,
-            "delta_prime": answers.delta_primes,
-        }
+        columns = answers.numbers, answers.values, low, high, answers.complexities
+        named = {"bound": self.guard.bound} | self.files.names_of(first, len(answers))
+        return named | dict(zip(_COLUMNS, (*columns, answers.delta_primes), strict=True))
 
     def _find_lowest(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all
@@ -177,8 +171,8 @@ class GuardReplay:
 
     def complexities(self) -> NDArray[np.float64]:
         """The complexity after each query, the withheld one included."""
-        answered = np.concatenate(self._complexities or [np.empty(0)])
-        return np.append(answered, self.guard.complexity) if self.guard.halted else answered
+        last = [self.guard.complexity] if self.guard.halted else []
+        return np.concatenate([*self._complexities, last])
 
     def sentence(self) -> str | None:
         """To paste: a model, and how far to trust its score; None if none was answered."""
@@ -240,21 +234,13 @@ class GuardReplay:
             fields, query = self.lowest.to_dict(), self.lowest.number
             model = {name: names[0] for name, names in self.files.names_of(query - 1, 1).items()}
             lowest = {"query": query} | model | {name: fields[name] for name in SHARED[:4]}
-        return {
-            "bound": guard.bound,
-            "estimator": guard.estimator,
-            "halted": guard.halted,
-            "n_answered": guard.n_answered,
-            "n_answered_before": self.n_before,
-            "halting_query": self.halting_query,
-            "lowest_upper_limit": lowest,
-            "sentence": self.sentence(),
-            "complexity": guard.complexity,
-            "budget": guard.budget,
-            "n_left": self.n_left,
-            "threshold": guard.threshold,
-            "guarantee": guard.guarantee,
-        }
+        return (
+            {name: getattr(guard, name) for name in ("bound", "estimator", "halted", "n_answered")}
+            | {"n_answered_before": self.n_before, "halting_query": self.halting_query}
+            | {"lowest_upper_limit": lowest, "sentence": self.sentence()}
+            | {"complexity": guard.complexity, "budget": guard.budget, "n_left": self.n_left}
+            | {"threshold": guard.threshold, "guarantee": guard.guarantee}
+        )
 
 
 def _provided(guard: SignedGuard) -> str:

@@ -36,6 +36,8 @@ READ = (
 )  # fmt: skip
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
+# of a Gate, beside delta and slices
+CONDITIONS = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
 _MOST_DIGITS = 400
 
 
@@ -51,7 +53,8 @@ def integer(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r:.50}")
 
 
-# options with a value, by its type, and what stands for the value in the help; the rest are flags
+# options with a value, by its type, and what stands for the value in the help, or by its choices;
+# the rest are flags
 _VALUES: dict[Callable[[str], Any], dict[str, str | tuple[str, ...] | None]] = {
     integer: {
         "n_samples": "M", "n_vectors": "L", "max_queries": "K", "space_size": "N", "seed": None,
@@ -73,6 +76,10 @@ _VALUES: dict[Callable[[str], Any], dict[str, str | tuple[str, ...] | None]] = {
         "junit": "FILE.xml", "summary": "FILE.md", "bound": "NAME", "estimator": "NAME",
         "metric": "NAME", "pos_label": "LABEL", "id": "FIELD", "score": "FIELD", "host": None,
     },
+}  # fmt: skip
+_CHOICES = {
+    "header": ("yes", "no"), "release": ("pass", "three"), "durability": ("power", "process"),
+    "limits": ("proved", "bootstrap"),
 }  # fmt: skip
 # help that several subcommands share
 _HELP = {
@@ -96,6 +103,8 @@ _HELP = {
     "at_least": "what the metric must reach",
     "at_most": "what the metric must not exceed",
     "n_candidates": "at most so many candidates",
+    "release": "three: better, worse, neither",
+    "header": "of a .csv file of labels",
     "json": "print it as JSON",
 }
 
@@ -109,10 +118,10 @@ def _kind_of(name: str) -> dict[str, Any]:
             metavar = metavars[name]
             several = {"nargs": len(metavar)} if isinstance(metavar, tuple) else {}
             return {"type": convert, "metavar": metavar} | several
-    return {"action": "store_true"}
+    return {"choices": _CHOICES[name]} if name in _CHOICES else {"action": "store_true"}
 
 
-def add_option(parser: Options, name: str, **settings: Any) -> None:
+def add_one(parser: Options, name: str, **settings: Any) -> None:
     """Add the option of this name, of which `settings` are the subcommand's own.
 
     One that is not set is None, a flag False, and the library's default is taken.
@@ -120,49 +129,48 @@ def add_option(parser: Options, name: str, **settings: Any) -> None:
     parser.add_argument(flag_of(name), **({"help": _HELP.get(name)} | _kind_of(name) | settings))
 
 
-def add_options(parser: Options, *names: str, **helps: str) -> None:
+def add(parser: Options, *names: str, **helps: str) -> None:
     """Add options with their common help, then options with help of the subcommand's own."""
     for name in names:
-        add_option(parser, name)
+        add_one(parser, name)
     for name, text in helps.items():
-        add_option(parser, name, help=text)
-
-
-def add_header(parser: Options) -> None:
-    """Add the option `--header`, which `labels_of` reads beside `--labels`."""
-    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
-
-
-def add_conditions(parser: Options) -> None:
-    """Add the conditions of a `Gate`."""
-    add_options(parser, "margin", "total_margin", "at_least", "at_most", "n_candidates")
-    parser.add_argument(
-        "--release", choices=("pass", "three"), help="three: better, worse, neither"
-    )
+        add_one(parser, name, help=text)
 
 
 def flag_of(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+def values(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:
     """ValueError by this rule, where {} stands for the flag, for the first option that is set."""
-    for name in given(args, *names):
+    for name in values(args, *names):
         raise ValueError(rule.format(flag_of(name)))
 
 
-def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The values of an option that may be repeated, by names that are all different."""
+def named_files(
+    flag: str,
+    texts: list[str] | None,
+    read: Callable[[str], Any],
+    *,
+    may_lack_name: bool = False,
+) -> dict[str, Any]:
+    """What is read of the files of an option that may be repeated, by names that all differ."""
     named: dict[str, Any] = {}
-    for name, value in pairs:
+    for text in texts or ():
+        name, equals, path = text.partition("=")
+        if may_lack_name and not equals:
+            name, path = os.path.basename(text).rpartition(".")[0] or text, text
+        if not name or not path:
+            form = "NAME=FILE" + " or FILE" * may_lack_name
+            raise ValueError(f"{flag} must be {form}, got {text}")
         if name in named:
-            raise ValueError(f"{option} must have each name once, got {name!r} twice")
-        named[name] = value
+            raise ValueError(f"{flag} must have each name once, got {name!r} twice")
+        named[name] = read(path)
     return named
 
 
@@ -190,7 +198,7 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
 
     ValueError where an option is missing, or none of the metric, or labels are none to judge by.
     """
-    options = given(args, "clip", "y_range")
+    options = values(args, "clip", "y_range")
     if args.pos_label is not None:
         options["pos_label"] = _as_label(args.pos_label, labels)
     if args.costs is not None:
@@ -230,9 +238,9 @@ def read_rows(path: str, what: str) -> NDArray[np.bool_]:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Find before long work what could fail after it, or would write over what is read."""
-    read = (paths if isinstance(paths, list) else [paths] for paths in given(args, *READ).values())
+    read = (paths if isinstance(paths, list) else [paths] for paths in values(args, *READ).values())
     others = [(split_key(path)[0], "is read") for paths in read for path in paths]
-    for name, path in given(args, "output", "plot").items():
+    for name, path in values(args, "output", "plot").items():
         check_target(path)
         for other, what in others:
             if _is_same_file(path, other):

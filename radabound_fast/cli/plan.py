@@ -5,16 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from radabound_fast.cli.options import (
-    EPSILON_OR_SPACE,
-    add_options,
-    check_absent,
-    check_outputs,
-    declared_space,
-    flag_of,
-    given,
-    show,
-)
+from radabound_fast.cli import options
 from radabound_fast.planning import GatePlan, SearchPlan, plan
 
 _OF_GATE = ("disagreement", "margin", "n_candidates", "n_passes", "tolerance")
@@ -31,19 +22,19 @@ def add_plan(commands: Any) -> None:
         "release gate: the gain that a candidate needs, or the labels that a gain needs.",
     )
     parser.set_defaults(run=_plan)
-    add_options(
+    options.add(
         parser,
         "n_samples",
         epsilon="the error tolerated; for a declared space alone it may be left out",
     )
-    add_options(parser, "delta", "n_vectors", "space_size", "space", "max_queries")
-    add_options(parser, error_rate="of a query (default: 0.25)")
-    add_options(
+    options.add(parser, "delta", "n_vectors", "space_size", "space", "max_queries")
+    options.add(parser, error_rate="of a query (default: 0.25)")
+    options.add(
         parser.add_argument_group("of a search that ends with finalists"),
         n_finalists="compare ways to trust so many models",
         width="without --n-samples: how wide their intervals may be",
     )
-    add_options(
+    options.add(
         parser.add_argument_group("of a release gate"),
         gate="what gain a candidate needs",
         disagreement="share of rows that differ",
@@ -52,50 +43,52 @@ def add_plan(commands: Any) -> None:
         n_passes="passes before (0, 1, 2, 4, 8)",
         tolerance="without --n-samples: the gain to pass",
     )
-    add_options(parser, "json", plot="draw half-widths against m")
+    options.add(parser, "json", plot="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
-    check_outputs(args)
+    options.check_outputs(args)
     if args.gate:
-        return show(args, _gate_plan(args))
-    check_absent(args, _OF_GATE, "{} must be given with --gate")
+        return options.show(args, _gate_plan(args))
+    options.check_absent(args, _OF_GATE, "{} must be given with --gate")
     if args.n_finalists is not None:
-        return show(args, _search_plan(args))
+        return options.show(args, _search_plan(args))
     if args.width is not None:
         raise ValueError("--width must be given with --n-finalists")
     for name in ("n_samples", "delta"):
         if getattr(args, name) is None:
-            raise ValueError(f"{flag_of(name)} must be given")
-    options = given(args, "n_vectors", "error_rate", "max_queries")
-    space = declared_space(args)
+            raise ValueError(f"{options.flag_of(name)} must be given")
+    settings = options.values(args, "n_vectors", "error_rate", "max_queries")
+    space = options.declared_space(args)
     if space is not None:
-        options["space_size"] = space.size
+        settings["space_size"] = space.size
     if args.epsilon is None:
         if space is None:
-            raise ValueError(EPSILON_OR_SPACE)
+            raise ValueError(options.EPSILON_OR_SPACE)
         rule = "{} is for a guard, which halts: give --epsilon too"
-        check_absent(args, ("n_vectors", "max_queries"), rule)
-    return show(args, plan(args.n_samples, args.epsilon, args.delta, **options))
+        options.check_absent(args, ("n_vectors", "max_queries"), rule)
+    return options.show(args, plan(args.n_samples, args.epsilon, args.delta, **settings))
 
 
 def _search_plan(args: argparse.Namespace) -> SearchPlan:
     of_guard = ("epsilon", "n_vectors", "max_queries")
-    check_absent(args, of_guard, "{} must be left out with --n-finalists")
+    options.check_absent(args, of_guard, "{} must be left out with --n-finalists")
     if args.delta is None:
         raise ValueError("--delta must be given")
     if (args.n_samples is None) == (args.width is None):
         raise ValueError("one of --n-samples and --width must be given with --n-finalists")
-    options = given(args, "delta", "error_rate", "width")
-    space, n_finalists = declared_space(args), int(args.n_finalists)
+    settings = options.values(args, "delta", "error_rate", "width")
+    space, n_finalists = options.declared_space(args), int(args.n_finalists)
     if space is not None:
-        options["space_size"] = space.size
-    return plan(args.n_samples, n_finalists=n_finalists, **options)
+        settings["space_size"] = space.size
+    return plan(args.n_samples, n_finalists=n_finalists, **settings)
 
 
 def _gate_plan(args: argparse.Namespace) -> GatePlan:
     of_guard = ("epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate")
-    check_absent(args, (*of_guard, "n_finalists", "width"), "{} must be left out with --gate")
+    options.check_absent(
+        args, (*of_guard, "n_finalists", "width"), "{} must be left out with --gate"
+    )
     if args.disagreement is None:
         raise ValueError("--disagreement must be given with --gate")
-    return plan(args.n_samples, gate=True, **given(args, "delta", *_OF_GATE))
+    return plan(args.n_samples, gate=True, **options.values(args, "delta", *_OF_GATE))

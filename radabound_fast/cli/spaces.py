@@ -2,10 +2,7 @@
 
 The file holds a number N, for the configurations 0 to N - 1, or a mapping of names to values, or a
 list of such mappings.  Values are a list, or an interval: ``{"from": 1, "to": 20}`` are the whole
-numbers from 1 to 20, and with ``"step": 0.1`` numbers that far apart::
-
-    {"depth": {"from": 1, "to": 20}, "rate": {"from": 0.1, "to": 0.5, "step": 0.1},
-     "loss": ["log", "exp", null]}
+numbers from 1 to 20, and with ``"step": 0.1`` numbers that far apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a guard on a small machine is given by the desktop: its state, and tables of integers.
+"""What a guard on a small machine needs of the desktop: its state, and tables of integers.
 
-The guard itself is C (``src/edge``, and the page "On small machines"): it knows no float and no
-bound.  Whatever needs one is worked out here, once, and rounded to the safe side.
+The guard itself is C (``src/edge``), and knows no float: what needs one is worked out here.
 """
 
 from __future__ import annotations
@@ -44,11 +43,9 @@ _SLOT = np.dtype(
     ]
 )
 _BODY_AT = 16  # after format and checksum
-# fields that a slot has as they are
-_NUMBERS = (
-    *("epsilon", "delta", "seed", "n_flat", "free_flat", "n_vectors", "n_samples"),
-    *("half_range", "n_answered", "halted", "largest"),
-)
+# fields of a state that a slot has as they are
+_CHANGED = {"format", "checksum", "bound", "max_queries", "pieces", "free"}
+_NUMBERS = [name for name in _SLOT.names or () if name not in _CHANGED]
 
 
 @dataclass(frozen=True)
@@ -232,13 +229,7 @@ class EdgeState:
 
     @classmethod
     def from_bytes(cls, slot: bytes) -> Self:
-        """One slot; what follows it, such as the rest of a page of flash, is not looked at.
-
-        Raises
-        ------
-        ValueError
-            It is no state, or not whole.
-        """
+        """One slot, whatever follows it; ValueError: it is no state, or not whole."""
         if len(slot) < _SLOT.itemsize or not slot.startswith(FORMAT):
             raise ValueError("this is no state of a guard in C")
         stored = np.frombuffer(slot, _SLOT, 1)[0]
@@ -286,10 +277,7 @@ class EdgeState:
     def from_file(cls, content: bytes) -> Self:
         """The newer of the slots that are whole, of two: each at the start of a half.
 
-        Raises
-        ------
-        ValueError
-            Neither is, or they are of two guards: made apart, or copies of one that went apart.
+        ValueError: neither is, or they are of two guards, or of copies of one that went apart.
         """
         slots = cls.whole_slots(content)
         if not slots:
@@ -378,16 +366,15 @@ def margins_header(n_samples: int, space_size: int, delta: float) -> str:
     )
 
 
-def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
+def _array(numbers: Iterable[int], form: str) -> str:
     """Numbers in lines, with commas."""
-    lines, line = [], "   "
+    lines = ["   "]
     for number in numbers:
         item = f" {form.format(number)},"
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = "   "
-        line += item
-    return "\n".join([*lines, line])
+        if len(lines[-1]) + len(item) > 96:
+            lines.append("   ")
+        lines[-1] += item
+    return "\n".join(lines)
 
 
 def _free(rule: HaltingRule) -> dict[str, Any]:

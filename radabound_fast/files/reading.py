@@ -428,7 +428,7 @@ def _check_packed(
     if n_samples is None:
         raise ValueError(f"{name}: packed rows need n_samples, since bits do not tell it")
     n_samples = check_n_samples(n_samples)
-    _check_matrix(name, source)
+    _check_shape(name, source)
     if source.dtype.newbyteorder("=") == np.uint64:
         if packed is not True:
             raise ValueError(f"{name} holds words, whose bits have one order: leave bitorder out")
@@ -458,12 +458,10 @@ def _check_unpacked(
     hint: str,
     probabilities: bool,
 ) -> None:
-    if probabilities and len(source.shape) == 3:
-        if transpose:
-            raise ValueError(f"{name} must be models x samples x classes, and not transposed")
-        _check_not_empty(name, source)
-    else:
-        _check_matrix(name, source)
+    is_cube = probabilities and len(source.shape) == 3
+    if is_cube and transpose:
+        raise ValueError(f"{name} must be models x samples x classes, and not transposed")
+    _check_shape(name, source, 3 if is_cube else 2)
     n_queries, length = source.shape[:2]
     if n_samples is not None and length != check_n_samples(n_samples):
         if abs(n_samples - length) != 1:
@@ -474,7 +472,7 @@ def _check_unpacked(
             f"{name} must have {counted(n_samples, 'sample')} to a query, "
             f"got {counted(n_queries, 'query', 'queries')} of {length:,}{hint}"
         )
-    if n_queries == length and transpose is None and len(source.shape) == 2:
+    if n_queries == length and transpose is None and not is_cube:
         raise ValueError(
             f"{name} is square, {length} x {length}: say whether queries are its columns "
             "(transpose=True, --transpose) or its rows (transpose=False, --no-transpose)"
@@ -495,12 +493,8 @@ def _check_no_index(name: str, source: Source) -> None:
         )
 
 
-def _check_matrix(name: str, source: Source) -> None:
-    if len(source.shape) != 2:
+def _check_shape(name: str, source: Source, ndim: int = 2) -> None:
+    if len(source.shape) != ndim:
         raise ValueError(f"{name} must be a matrix, queries x samples, got shape {source.shape}")
-    _check_not_empty(name, source)
-
-
-def _check_not_empty(name: str, source: Source) -> None:
     if 0 in source.shape:
         raise ValueError(f"{name} must not be empty, got shape {source.shape}")

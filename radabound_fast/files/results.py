@@ -108,11 +108,11 @@ def _text(name: str) -> Iterator[TextIO]:
 
 
 def _score(where: str, field: str, value: Any) -> float:
-    words = {"true": 1.0, "false": 0.0}
+    word = str(value).lower()
     try:
-        number = words[value.lower()] if str(value).lower() in words else float(value)
-    except (TypeError, ValueError, AttributeError):
-        number = float(value) if isinstance(value, bool) else np.nan
+        number = float(word == "true") if word in ("true", "false") else float(value)
+    except (TypeError, ValueError):
+        number = np.nan
     if not 0.0 <= number <= 1.0:
         raise ValueError(
             f"{where} must have a {field} in [0, 1], or true or false, got {value!r:.50}"

@@ -7,7 +7,6 @@ query as the list, or the packed bytes, in one cell of one column.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ from radabound_fast.rows.packing import side_by_side
 
 with needs("files"):
     import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
     from pyarrow import types
 
 # rows to decode at a time, in at most so many blocks: each time takes long to begin where there are
@@ -39,16 +36,12 @@ class Table(NamedTuple):
     fields: list[Any]  # pyarrow's, without an index that pandas wrote
     n_rows: int
     batches: Callable[[list[str], int], Iterator[Any]]  # of these columns, about so many rows each
-    columns: Callable[[list[str], int], Iterator[list[Any]]]  # these whole, so many at a time
+    columns: Callable[[list[str], int], Iterator[Any]]  # these whole, so many at a time
 
 
 def table_in(name: str) -> Table:
-    """Open a table; what kind of file it is its suffix says.
-
-    ValueError: it is damaged, or two columns have one name.
-    """
-    kind = "parquet" if name.lower().endswith(".parquet") else "arrow"
-    table = (_parquet if kind == "parquet" else _arrow)(name)
+    """Open a table; ValueError: it is damaged, or two columns have one name."""
+    table = _parquet(name) if name.lower().endswith(".parquet") else _arrow(name)
     names = [field.name for field in table.fields]
     if len(set(names)) < len(names):
         raise ValueError(f"{name} must have columns of different names")
@@ -63,6 +56,8 @@ def _without_index(schema: Any) -> list[Any]:
 
 
 def _parquet(name: str) -> Table:
+    import pyarrow.parquet as pq
+
     @contextlib.contextmanager
     def file() -> Iterator[Any]:
         damaged = reading(name, ".parquet file", pa.ArrowException, json.JSONDecodeError)
@@ -70,18 +65,16 @@ def _parquet(name: str) -> Table:
             yield table
 
     with file() as table:
-        schema, n_rows = table.schema_arrow, table.metadata.num_rows
-        fields = _without_index(schema)
+        fields, n_rows = _without_index(table.schema_arrow), table.metadata.num_rows
 
     def batches(columns: list[str], n: int) -> Iterator[Any]:
         with file() as table:
             yield from table.iter_batches(n, columns=columns, use_threads=False)
 
-    def whole(columns: list[str], n: int) -> Iterator[list[Any]]:
+    def whole(columns: list[str], n: int) -> Iterator[Any]:
         with file() as table:
             for start in range(0, len(columns), n):
-                some = columns[start : start + n]
-                yield list(table.read(columns=some, use_threads=False).columns)
+                yield table.read(columns=columns[start : start + n], use_threads=False)
 
     return Table(name, fields, n_rows, batches, whole)
 
@@ -113,16 +106,13 @@ def _arrow(name: str) -> Table:
                 for start in range(0, len(batch), n):
                     yield chosen.slice(start, n)
 
-    def whole(columns: list[str], n: int) -> Iterator[list[Any]]:
+    def whole(columns: list[str], n: int) -> Iterator[Any]:
         with file() as (schema, stored):
             table = pa.Table.from_batches(stored, schema)
         for start in range(0, len(columns), n):
-            yield list(table.select(columns[start : start + n]).columns)
+            yield table.select(columns[start : start + n])
 
     return Table(name, _without_index(schema), n_rows, batches, whole)
-
-
-# ---- values --------------------------------------------------------------------------------------
 
 
 def kind_of(name: str, field: Any) -> Any:
@@ -156,10 +146,10 @@ def _numbers(array: Any) -> np.ndarray:
     if len(array) == 0:
         return np.empty(0, array.type.to_pandas_dtype())
     if types.is_boolean(array.type):
-        first = start // 8
-        bits = np.frombuffer(buffer, np.uint8, -(-(start + len(array)) // 8) - first, first)
-        unpacked = np.unpackbits(bits, bitorder="little")[start - 8 * first :]
-        return unpacked[: len(array)].view(np.bool_)
+        first, end = start // 8, start + len(array)
+        bits = np.frombuffer(buffer, np.uint8, -(-end // 8) - first, first)
+        unpacked = np.unpackbits(bits, bitorder="little")
+        return unpacked[start - 8 * first : end - 8 * first].view(np.bool_)
     dtype = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(buffer, dtype, len(array), start * dtype.itemsize)
 
@@ -180,15 +170,10 @@ def as_kind(array: Any, kind: Any) -> Any:
     return array if chunks is None else pa.concat_arrays(chunks) if chunks else pa.array([], kind)
 
 
-# ---- rows ----------------------------------------------------------------------------------------
-
-
 def table_source(table: Table, transpose: bool) -> Source:
     """The queries of a table, and their names where it has some."""
-    lists = [field for field in table.fields if _n_in_cell(field.type) is not None]
-    if lists:
-        return _of_cells(table, lists, transpose)
-    return _of_columns(table, transpose)
+    lists = [field for field in table.fields if _has_lists(field.type)]
+    return _of_cells(table, lists, transpose) if lists else _of_columns(table, transpose)
 
 
 def _of_columns(table: Table, transpose: bool) -> Source:
@@ -201,11 +186,11 @@ def _of_columns(table: Table, transpose: bool) -> Source:
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     kind_of_column = dict(zip(columns, kinds, strict=True))
 
-    def checked(names: list[str], arrays: list[Any]) -> list[Any]:
+    def checked(part: Any) -> list[Any]:
         """Columns, each in one piece and without missing values."""
         return [
             as_kind(without_missing(name, column, array), kind_of_column[column])
-            for column, array in zip(names, arrays, strict=True)
+            for column, array in zip(part.schema.names, part.columns, strict=True)
         ]
 
     def matrix(whole: list[Any]) -> np.ndarray:
@@ -220,7 +205,7 @@ def _of_columns(table: Table, transpose: bool) -> Source:
         n_read = 0
         for batch in table.batches(columns, min(_BATCH_BLOCKS * n, max(_BATCH_ROWS, n))):
             n_read += len(batch)
-            whole = checked(columns, batch.columns)
+            whole = checked(batch)
             if dtype.kind == "U":
                 yield from of_array(np.ascontiguousarray(matrix(whole).T)).blocks(n)
                 continue
@@ -230,10 +215,9 @@ def _of_columns(table: Table, transpose: bool) -> Source:
         check_length(n_read)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
-        names = iter(columns)
-        for arrays in table.columns(columns, n):
-            check_length(len(arrays[0]))
-            whole = checked(list(itertools.islice(names, len(arrays))), arrays)
+        for some in table.columns(columns, n):
+            check_length(len(some))
+            whole = checked(some)
             if len(dtypes) > 1:
                 yield side_by_side([_numbers(array) for array in whole]).T
             else:
@@ -244,14 +228,10 @@ def _of_columns(table: Table, transpose: bool) -> Source:
     return Source((table.n_rows, len(columns)), dtype, rows, columns=columns)
 
 
-def _n_in_cell(kind: Any) -> int | None:
-    """How many values a cell of such a column has: -1, any number; None: it is one value."""
-    if types.is_fixed_size_binary(kind):
-        return int(kind.byte_width)
-    if types.is_fixed_size_list(kind):
-        return int(kind.list_size)
-    is_list = types.is_list(kind) or types.is_large_list(kind)
-    return -1 if is_list else None
+def _has_lists(kind: Any) -> bool:
+    """Whether a cell of such a column has several values."""
+    is_fixed = types.is_fixed_size_binary(kind) or types.is_fixed_size_list(kind)
+    return bool(is_fixed or types.is_list(kind) or types.is_large_list(kind))
 
 
 def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
@@ -268,7 +248,7 @@ def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
         raise ValueError(f"{name} has a row in each cell: it cannot be transposed")
     names = None
     if others:
-        ((of_names,),) = table.columns(others, 1)
+        (of_names,) = next(table.columns(others, 1)).columns
         names = [str(each) for each in without_missing(name, others[0], of_names).to_pylist()]
     outer = lists[0].type
     widths, kind = _widths(table, column, outer)
@@ -299,7 +279,7 @@ def _widths(table: Table, column: str, kind: Any) -> tuple[list[int], Any]:
     batch = next((batch for batch in table.batches([column], 1) if len(batch)), None)
     cell = None if batch is None else batch.column(0)[0].as_py()
     widths = []
-    while _n_in_cell(kind) is not None:
+    while _has_lists(kind):
         widths.append(len(cell or ()))
         cell, kind = cell[0] if cell else None, kind.value_type
     return widths, kind
@@ -307,6 +287,8 @@ def _widths(table: Table, column: str, kind: Any) -> tuple[list[int], Any]:
 
 def _flat(name: str, column: str, array: Any, widths: tuple[int, ...], n_before: int) -> np.ndarray:
     """The values in lists that all have these lengths."""
+    import pyarrow.compute as pc  # takes long to import, and only this needs it
+
     for width in widths:
         lengths = pc.list_value_length(array)
         odd = pc.index(pc.not_equal(lengths, pa.scalar(width, lengths.type)), True).as_py()

@@ -35,10 +35,9 @@ class HoldoutExhausted(RuntimeError):
     complexity : float or None
         Monte-Carlo Rademacher complexity with the withheld query included, in units of
         loss; None for guards that have none, or whose answers are rounded.
-    delta_prime : float or None
-        What the tail bound gave at that complexity, clipped at 1; nan where the bound has no tail.
-    threshold : float or None
-        What `delta_prime` had to stay at or below.
+    delta_prime, threshold : float or None
+        What the tail bound gave at that complexity, clipped at 1 (nan where it has no tail), and
+        what that had to stay at or below.
     """
 
     def __init__(
@@ -79,7 +78,8 @@ def clip_to_unit(end: float) -> float:
 class Answers(Sequence[AnswerT_co]):
     """The answers of a guard's `query_many`, up to the first query that was withheld.
 
-    A sequence of `Answer`, and each of their fields as an array.
+    A sequence of `Answer`, and each of their fields as an array.  ``answers.to_dict()`` makes a
+    `pandas.DataFrame` with a row per answer and a column per field.
 
     Attributes
     ----------
@@ -88,14 +88,9 @@ class Answers(Sequence[AnswerT_co]):
     numbers : ndarray of int64, shape (k,)
         ``number`` of each.
     halted : bool
-        Whether the query after them halted the guard.
+        Whether the query after them halted the guard: it and the rows after it were withheld.
     n_answered : int
         Answers that the guard has given in all, these included.
-
-    Notes
-    -----
-    ``len(answers)`` is k, the number of answers: the rows of the call after them were withheld.
-    ``pandas.DataFrame(answers.to_dict())`` has a row per answer and a column per field.
     """
 
     def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_answered: int) -> None:
@@ -157,7 +152,7 @@ class Answers(Sequence[AnswerT_co]):
 
 
 class ColumnAnswers(Answers[AnswerT_co]):
-    """Answers that are kept as columns, and made when asked for."""
+    """Answers that are stored as columns, and made when asked for."""
 
     _numbers: NDArray[np.int64] | None  # None: up to n_answered
 
@@ -166,6 +161,18 @@ class ColumnAnswers(Answers[AnswerT_co]):
         if self._numbers is not None:
             return self._numbers
         return np.arange(self.n_answered - len(self), self.n_answered) + 1
+
+    @cached_property
+    def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        raise NotImplementedError
+
+    @cached_property
+    def lows(self) -> NDArray[np.float64]:
+        return self._interval[0]
+
+    @cached_property
+    def highs(self) -> NDArray[np.float64]:
+        return self._interval[1]
 
 
 def hand_over(error: BaseException, answers: Sequence[Any]) -> None:
@@ -180,11 +187,8 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     Attributes
     ----------
-    values, lows, highs, half_widths, numbers, halted, n_answered
-        As in `Answers`.
     complexity, delta_prime : float
-        The guard's after the call, a withheld query included; delta_prime is computed when asked
-        for.
+        The guard's after the call, a withheld query included.
     complexities, delta_primes : ndarray of float64, shape (k,), or None
         The same after each answer; only with ``trace=True``.
     """
@@ -236,14 +240,6 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self._rule.interval(self.values, self.numbers, self.binary)
-
-    @cached_property
-    def lows(self) -> NDArray[np.float64]:
-        return self._interval[0]
-
-    @cached_property
-    def highs(self) -> NDArray[np.float64]:
-        return self._interval[1]
 
     @cached_property
     def half_widths(self) -> NDArray[np.float64]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 from radabound_fast._checks import counted
+from radabound_fast.guards.opening import open_guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from radabound_fast.holdout import Holdout, Losses
-    from radabound_fast.store import Database, Description, Durability, Path
+    from radabound_fast.store import Database
     from radabound_fast.store.served import ServedDatabase
 
 
@@ -40,17 +41,16 @@ class Guard:
 
     Attributes
     ----------
+    kind : str
+        The name of the guard's public class.
     delta : float
         The probability that the guarantee fails.
     needs : {"key", "guess"} or None
-        What a query brings beside predictions: ``query(y_pred, key=...)`` or
-        ``query(y_pred, guess=...)``.
+        What a query brings beside predictions: ``query(y_pred, key=...)``.
     tells : {"scores", "verdicts"}
         What an answer has.
     of_teams : bool
         Whether a query of the service says which team it is of.
-    kind : str
-        The name of the guard's public class.
     allow_reruns : bool
         Whether a query may bring ``rerun=``, which training of its key it is.
     """
@@ -182,18 +182,7 @@ class Guard:
     @classmethod
     def _open(cls, arguments: dict[str, Any]) -> Self:
         """Return what `open` does, given all of its arguments by name, the class too."""
-        from radabound_fast.guards.opening import open_guard
-
         return cast(Self, open_guard(**arguments))
-
-    @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> Any:
-        """Open the database, or make that of a new guard by its description."""
-        from radabound_fast import store
-
-        return store.open_record(getattr(store, cls._record_kind), path, durability, new)
 
     def _keep_in(self, record: Any) -> None:
         """Answer by a database from now on."""

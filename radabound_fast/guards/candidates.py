@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -43,39 +42,13 @@ class Candidate(NamedTuple):
     losses: Array  # uint64, shape (n_words,): bits of 0 and 1; or float64, shape (n_samples,)
 
 
-class CandidateRows(ABC):
-    """How candidates of one test set are read, measured and compared."""
+class _Rows:
+    """What is the same for candidates of every kind."""
 
     n_samples: int
     least: float  # the smallest loss
     span: float  # the largest loss less the smallest
     ends: tuple[float, float]  # the least and the largest value of the metric
-
-    @abstractmethod
-    def read(self, y_pred: Any, name: str) -> Array:
-        """Return the array that is stored of predictions or losses, checked."""
-
-    @abstractmethod
-    def candidate(self, stored: Array) -> Candidate:
-        """Compare a stored array with the labels."""
-
-    @abstractmethod
-    def value(self, candidate: Candidate, nats: float) -> Estimate:
-        """Return the metric, and limits of the population's."""
-
-    @abstractmethod
-    def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
-        """Return limits by the normal approximation; None where the proved are about as narrow."""
-
-    @abstractmethod
-    def n_outcomes(self, candidate: Candidate) -> int | None:
-        """Return how many values, with their limits, it may have; None: real numbers."""
-
-    def hull(
-        self, candidate: Candidate, least: float, most: float, nats: float
-    ) -> tuple[float, float] | None:
-        """Return limits that hold those of every value in [least, most], where there are such."""
-        return None
 
     def gain(
         self, before: Candidate, after: Candidate, nats: float, where: Mask | None = None
@@ -106,7 +79,7 @@ class CandidateRows(ABC):
         return bits_of(losses, self.n_samples).astype(np.float64)
 
 
-class PredictionRows(CandidateRows):
+class PredictionRows(_Rows):
     """Candidates that are predictions: their classes, scores or probabilities are stored."""
 
     def __init__(self, holdout: Holdout) -> None:
@@ -119,6 +92,7 @@ class PredictionRows(CandidateRows):
         self.span = self._truth.most - self._truth.least
 
     def read(self, y_pred: Any, name: str) -> Array:
+        """Return the array that is stored of predictions, checked."""
         if isinstance(y_pred, PackedLosses):
             raise TypeError(
                 f"{name} must be predictions, got {y_pred!r}: packed losses beside the predictions "
@@ -129,11 +103,12 @@ class PredictionRows(CandidateRows):
         return np.asarray(self._truth.read(y_pred, 1)[0])
 
     def candidate(self, stored: Array) -> Candidate:
+        """Compare a stored array with the labels."""
         truth, rows = self._truth, stored[np.newaxis]
         if self._of_classes:
             if len(stored) != truth.n_samples or stored.max() >= truth.n_classes:
                 raise ValueError("a stored candidate does not fit the labels: the file is damaged")
-            if truth.row.keeps == "errors":
+            if truth.row.stores == "errors":
                 rows = pack_rows(stored, truth.labels.code_row)[np.newaxis]
         if truth.counts_errors:
             return Candidate(rows, rows[0])
@@ -141,25 +116,29 @@ class PredictionRows(CandidateRows):
         return Candidate(rows, losses)
 
     def value(self, candidate: Candidate, nats: float) -> Estimate:
+        """Return the metric, and limits of the population's."""
         paid = np.array([nats])
-        kept = self._truth.keep(self._measure, candidate.rows, paid)
+        kept = self._truth.stored(self._measure, candidate.rows, paid)
         (low,), (high,) = self._measure.intervals(kept, paid)
         return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
 
     def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
+        """Return limits by the normal approximation; None where the proved are about as narrow."""
         return self._truth.asymptotic(candidate.rows, nats)
 
     def n_outcomes(self, candidate: Candidate) -> int | None:
+        """Return how many values, with their limits, it may have; None: real numbers."""
         return self._measure.n_outcomes
 
     def hull(
         self, candidate: Candidate, least: float, most: float, nats: float
     ) -> tuple[float, float] | None:
+        """Return limits that hold those of every value in [least, most], where there are such."""
         ends = self._measure.hull(np.array([least]), np.array([most]), np.array([nats]))
         return None if ends is None else (float(ends[0][0]), float(ends[1][0]))
 
 
-class LossRows(CandidateRows):
+class LossRows(_Rows):
     """Candidates that are losses in [0, 1], which are stored; without weights or groups."""
 
     least, span, ends = 0.0, 1.0, (0.0, 1.0)
@@ -204,6 +183,12 @@ class LossRows(CandidateRows):
 
     def n_outcomes(self, candidate: Candidate) -> int | None:
         return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None
+
+    def hull(self, candidate: Candidate, least: float, most: float, nats: float) -> None:
+        return None
+
+
+CandidateRows = PredictionRows | LossRows  # how candidates of a test set are judged
 
 
 def gain_in_errors(

@@ -31,14 +31,8 @@ from radabound_fast.guards.answers import Answers, MeanAnswer
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanGuard, Progress
-from radabound_fast.guards.release import (
-    Release,
-    described,
-    rounding,
-    rounding_told,
-    tolerance_before,
-)
-from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.guards.release import Release, rounding, rounding_told, tolerance_before
+from radabound_fast.guards.signed import ARGUMENTS, SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
 
@@ -255,6 +249,8 @@ class SignedSequence(FixedSequence, SignedGuard):
 
     kind = "FixedSequence"
 
+    _arguments = (*ARGUMENTS, "max_queries")
+
     query = SignedGuard.query
     n_left = SignedGuard.n_left
     query_many = SignedGuard.query_many
@@ -264,11 +260,8 @@ class SignedSequence(FixedSequence, SignedGuard):
         self.max_queries = self.rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "max_queries": self.max_queries,
-            "metric": None,
-            "weighting": None if self._units is None else self._units.fingerprint(),
-        }
+        weighting = None if self._units is None else self._units.fingerprint()
+        return super()._parameters() | {"metric": None, "weighting": weighting}
 
     def __repr__(self) -> str:
         grouped = "" if self._units is None else f", n_groups={self.n_groups}"
@@ -289,7 +282,8 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
 
     kind = "FixedSequence"
     _answers_type = Answers[FixedSequenceAnswer]
-    _arguments = ("epsilon", "delta", "max_queries")
+    _arguments = ("epsilon", "delta", "max_queries", "n_vectors", "release")
+    n_vectors = 0
 
     def _set_up(self, judged: Any, **arguments: Any) -> None:
         MeanGuard.__init__(self, judged, Progress())
@@ -417,8 +411,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     def _parameters(self) -> dict[str, Any]:
         weighting = getattr(self._measure, "weighting", None)
         return super()._parameters() | {
-            "n_vectors": 0,
-            "release": described(self.release),
             "metric": self._measure.describe(),
             "weighting": None if weighting is None else str(weighting),
         }
@@ -442,7 +434,7 @@ class _MeasuredRows:
         if (row, number) not in self._judged:
             rows = self._rows[row : row + self._n_block]
             nats = np.array([self._nats(number + place) for place in range(len(rows))])
-            stored = self._truth.keep(self._measure, rows, nats)
+            stored = self._truth.stored(self._measure, rows, nats)
             columns = self._measure.values(stored), *self._measure.intervals(stored, nats)
             answers = zip(*(column.tolist() for column in columns), strict=True)
             self._judged = {

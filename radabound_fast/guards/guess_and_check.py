@@ -102,37 +102,25 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     Raises
     ------
     TypeError, ValueError
-        For an argument outside its rule; the message names it. `query` also raises ValueError
-        for a first guess that leaves no room, while another would: nothing is spent.
+        An argument is outside its rule; the message names it.  So it is for a first guess that
+        leaves no room, while another would: nothing is spent.
 
     Notes
     -----
-    The length of the code [1]_, with b failures, of steps j, among t - 1 answers::
+    A guess passes if it is within tau of the mean: tau is what epsilon leaves beside the error that
+    the transcript so far makes possible (Results 13 and 19 of docs/explanation/theory.md, after
+    [1]_), and below epsilon/10 the query is refused.  A mean further away lies in one of a row of
+    bins on either side of the guess, whose centre is the answer, unless too little room is left
+    around that: then it is withheld, and the guard halts.
 
-        ln(1/q_t) = ln(t(t+1)) + ln((b+1)(b+2)) + ln C(t-1, b) + sum [ln 2 + ln(|j|(|j|+1))]
-
-    is such that q sums to at most 1 over all transcripts (Kraft). Given its transcript a query
-    is a fixed function, so by the union bound all exact means lie, with probability 1 - delta,
-    as near the truth as an inequality with failure ``delta q_t`` says: Hoeffding's ``width_t``,
-    or the Chernoff interval [kl-(mean, b_t), kl+(mean, b_t)] with
-    ``b_t = (ln(2/delta) + ln(1/q_t)) / m``. The tolerance tau of a guess leaves room for that:
-    ``epsilon - width_t``, or the largest tau such that every mean within tau of the guess has
-    its interval inside guess +- epsilon. Below epsilon/10 the query is refused.
-
-    A mean further away than tau lies in a bin: the j-th on either side reaches eta to both sides
-    of its centre ``guess +- (tau + (2j - 1) eta)``, which is the answer. eta is Hoeffding's
-    tolerance, which holds around any centre, or epsilon/10 if that is more: then the answer is
-    given only if tau, taken around it, is epsilon/10 or more. Else it is withheld, and the
-    object halts.
-
-    Tolerances, bins and steps depend on the transcript and the guess alone, never on the
-    losses; what is shown here leaks nothing.
+    Tolerances, bins and steps depend on the transcript and the guess alone, never on the losses;
+    what is shown here leaks nothing.
 
     References
     ----------
-    .. [1] After R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth,
-       "Guaranteed validity for empirical approaches to adaptive data analysis", AISTATS 2020;
-       the code and its proof are this library's (docs/explanation/theory.md).
+    .. [1] R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth, "Guaranteed
+       validity for empirical approaches to adaptive data analysis", AISTATS 2020; the code of the
+       transcript and its proof are this library's.
 
     Examples
     --------
@@ -173,10 +161,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
-
-        Without epsilon and delta all parameters are those of the database.
-        """
+        """Open the guard in a database, made now if there is none: see `RadaBound.open`."""
         return cls._open(locals())
 
     @property

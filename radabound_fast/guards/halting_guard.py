@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import NDArray
@@ -13,25 +12,24 @@ from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Opening, check_same
-from radabound_fast.guards.release import release_from
+from radabound_fast.guards.release import described, release_from
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.rows.packing import as_values, checked_words
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.support import SharedState
-    from radabound_fast.store import Description, Durability, Ledger, Path
+    from radabound_fast.store import Description, Ledger
 
 # parameters of a database that are what is judged, and no arguments of the constructor
 _OF_JUDGED = ("n_samples", "metric", "weighting")
 
 
 class HaltingGuard(Guard, Owned):
-    """Base class of guards whose queries change them: JSON parameters, and integers that change.
-
-    A subclass calls ``super().__init__(judged)`` first, and sets `_shared`, what queries change.
-    """
+    """Base class of guards whose queries change them. A subclass sets `_shared`: their state."""
 
     _shared: SharedState
+    _record_kind = "Ledger"
+    _arguments: ClassVar[tuple[str, ...]]  # of the constructor, attributes of the same name
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it, or share it "
         "as a database (open)"
@@ -66,13 +64,19 @@ class HaltingGuard(Guard, Owned):
             self._halt_is_known = True
             note_halt(self.kind, n_answered, self.n_samples)
 
-    @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
+        return {name: described(getattr(self, name)) for name in ("n_samples", *self._arguments)}
 
     @property
     def halted(self) -> bool:
         return self._shared.halted
+
+    @property
+    def _current(self) -> Any:
+        """The state, after what other processes have committed to the database."""
+        self._shared.refresh()
+        return self._shared
 
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
@@ -87,15 +91,6 @@ class HaltingGuard(Guard, Owned):
     def parameters(self) -> dict[str, Any]:
         hidden = ("seed", "signs", "weighting", "metric")
         return {name: value for name, value in self._parameters().items() if name not in hidden}
-
-    @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> Ledger:
-        from radabound_fast.store import open_ledger
-
-        begins = None if new is None or made is None else (new, made._shared.progress())
-        return open_ledger(path, durability, begins)
 
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
@@ -135,8 +130,7 @@ class HaltingGuard(Guard, Owned):
         """Let go of the database and answer nothing more; closing twice does nothing.
 
         RuntimeError: this guard is in no database, so that closing it would lose its count; or it
-        is in the middle of a call on this very thread (a signal handler that is to end the program
-        raises `SystemExit`, and a ``with`` block closes the guard).
+        is in the middle of a call on this very thread.
         """
         ledger = self._opened()
         self._check_owner()

@@ -81,23 +81,15 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     Raises
     ------
     TypeError, ValueError
-        For an argument outside its rule; the message names it.
+        An argument is outside its rule; the message names it.
 
     Notes
     -----
-    With G = floor(1/eta + 1/2) + 1 grid points, all exact means asked for are within e of the
-    truth with probability 1 - delta, and then every answer is within e + eta of the smallest
-    true mean so far (at most e + eta/2 below it). Either
-
-        2 C(k+G-1, G) exp(-2 m e^2) = delta,    k = max_queries,
-
-    which counts the nonincreasing transcripts, or with u updates among t - 1 answers
-
-        2 m e_t^2 = ln(2/delta) + ln(t(t+1)) + ln(u(u+1)) + ln C(t-2, u-1) + ln C(G, u)
-
-    (t = 1: ln(2/delta) + ln 2), a code for them (Kraft). An answer rests on the means of all
-    queries so far, and e_t falls where nearly all grid points have been used, so the half-width
-    is eta plus the largest e so far.
+    With probability 1 - delta all exact means so far are within e of the truth, and then every
+    answer is within e + eta of the smallest true mean so far (at most e + eta/2 below it): Result
+    14 of docs/explanation/theory.md, which counts the nonincreasing transcripts of `max_queries`
+    answers, or has a code for those of any length.  An answer rests on the means of all queries so
+    far, so half-widths never fall.
 
     References
     ----------
@@ -147,10 +139,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
-
-        Without step and delta all parameters are those of the database.
-        """
+        """Open the guard in a database, made now if there is none: see `RadaBound.open`."""
         return cls._open(locals())
 
     @sealed

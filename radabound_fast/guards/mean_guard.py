@@ -25,6 +25,7 @@ OutcomeT = TypeVar("OutcomeT")
 
 # more than anybody asks, and few enough to be counted on from
 MOST_ANSWERS = 2**53
+_NOT_SHOWN = ("seed", "n_vectors", "release")  # in a repr
 
 
 class Progress(SharedState):
@@ -66,10 +67,7 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     change, as it begins.  Of a `Holdout` the metric must be "error".
     """
 
-    # the constructor's arguments that are attributes of the same name
-    _arguments: ClassVar[tuple[str, ...]]
-    # what `query_many` returns
-    _answers_type: type[AnswersT]
+    _answers_type: type[AnswersT]  # what `query_many` returns
 
     def __init__(self, judged: Any, progress: Progress) -> None:
         super().__init__(judged)
@@ -89,16 +87,10 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     def n_answered(self) -> int:
         return int(self._current.n_answered)
 
-    @property
-    def _current(self) -> Any:
-        """The progress, after what other processes have committed to the database."""
-        self._progress.refresh()
-        return self._progress
-
     def __repr__(self) -> str:
-        names = (*self._arguments, "n_answered", "halted")
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names if name != "seed")
-        return f"{self.kind}({self.holdout!r}, {shown})"
+        names = [name for name in self._arguments if name not in _NOT_SHOWN]
+        shown = (f"{name}={getattr(self, name)!r}" for name in (*names, "n_answered", "halted"))
+        return f"{self.kind}({self.holdout!r}, {', '.join(shown)})"
 
     def _read(self, y_pred: Any, *, many: bool) -> Sequence[Any]:
         """What `_decide` needs of each row: its mean loss."""
@@ -153,10 +145,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             note_answer(self.kind, outcome.number, outcome.value)
         return outcome
 
-    def _parameters(self) -> dict[str, Any]:
-        arguments = {name: getattr(self, name) for name in self._arguments}
-        return {"n_samples": self.n_samples} | arguments
-
     @abstractmethod
     def _decide(self, row: Any, guess: float, number: int) -> AnswerT | str:
         """Answer the query of this number and count its cost, or say why it is refused."""
@@ -181,13 +169,8 @@ class GuessGuard(MeanGuard[AnswerT, AnswersT]):
 
         Raises
         ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not such an array, or no such guess; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
+        HoldoutExhausted, TypeError, ValueError, RuntimeError
+            As in `FixedSequence.query`; a guess that is none changes nothing either.
         """
         (mean,) = self._read(y_pred, many=False)
         if guess is None:

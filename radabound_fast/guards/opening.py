@@ -10,7 +10,6 @@ from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
-    from radabound_fast.rows.labels import Labels
     from radabound_fast.store import Durability, Path
 
 # an argument of `open` that was left out: as in the database, or as the constructor's default
@@ -38,12 +37,20 @@ def open_guard(
     A guard has a `_description`, what never changes of it as JSON: its kind, parameters, and what
     it judges.  `_of_file` makes the guard of a database, if it is the one that is opened.
     """
+    from radabound_fast import store  # which guards in memory do without
+
     opening = Opening(cls, path, judged, holdout_id, arguments)
-    guard = new = None
+    guard: Any = None
+    new: Any = None
     if opening.can_make and not os.path.exists(path):
         guard = cls(opening.apart(), **opening.given)
-        new = guard._description() | {"holdout": opening.new_identity()}
-    record = cls._open_record(path, durability, new, guard)
+        new = guard._description() | {"holdout": opening.identity(os.urandom(16).hex())}
+    record: Any
+    if cls._record_kind == "Ledger":
+        begins = None if guard is None else (new, guard._shared.progress())
+        record = store.open_ledger(path, durability, begins)
+    else:
+        record = store.open_record(getattr(store, cls._record_kind), path, durability, new)
     try:
         opening.check_made_for(cls.kind, record.description)
         if guard is None or not same_json(new, record.description):  # or another was faster
@@ -102,12 +109,10 @@ class Opening:
         self.can_make = self.are_given if needed else judged is not None
         self.holdout = None if judged is None else as_judged(judged)
         self.has_named_metric = isinstance(judged, (Holdout, Losses))
-        self._labels: Labels | None = None
+        self._labels = None if self.holdout is None else self.holdout.labels
         self._holdout_id = holdout_id
-        if isinstance(self.holdout, Holdout):
-            self._labels = self.holdout.labels
-            if holdout_id is not None:
-                raise TypeError("holdout_id must be left out beside labels, which tell whose it is")
+        if self._labels is not None and holdout_id is not None:
+            raise TypeError("holdout_id must be left out beside labels, which tell whose it is")
 
     def apart(self) -> Holdout | Losses:
         """What is judged, for a guard that is not yet known to be a new one."""
@@ -115,11 +120,9 @@ class Opening:
             raise TypeError("judged must be given with parameters of a new guard")
         return self.holdout.apart()
 
-    def new_identity(self) -> str | None:
-        """What a new database stores: a salted hash of the labels, or the name."""
-        if self._labels is None:
-            return self._holdout_id
-        return self._labels.fingerprint(os.urandom(16).hex())
+    def identity(self, salt: str) -> str | None:
+        """What a database stores of the holdout: a salted hash of its labels, or its name."""
+        return self._holdout_id if self._labels is None else self._labels.fingerprint(salt)
 
     def check_made_for(self, kind: str, description: dict[str, Any]) -> None:
         """ValueError unless the database was made for such a guard on this holdout."""
@@ -128,11 +131,7 @@ class Opening:
                 f"{self.name} must hold a {kind}, it holds a {description['kind']:.50}"
             )
         stored = description["holdout"]
-        same = self._holdout_id in (None, stored)
-        if self._labels is not None:
-            salt = (stored or "").partition("$")[0]
-            same = stored is not None and stored == self._labels.fingerprint(salt)
-        if not same:
+        if self.identity((stored or "").partition("$")[0]) not in (None, stored):
             raise ValueError(f"{self.name} was made for another holdout, or for none by name")
 
     def as_stored(self, metric: dict[str, Any] | None, n_samples: int) -> Holdout | Losses:

@@ -8,7 +8,7 @@ from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.guards.release import Release
-from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.guards.signed import ARGUMENTS, SignedGuard
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -75,9 +75,8 @@ class RadaBound(SignedGuard):
     analyst.  `FixedSequence` is the proved guard of this kind.
 
     Real-valued losses are rounded to multiples of 2**-24; the function judged, and its mean, are
-    the rounded one's.  Methods may be called from several threads.  A call from a signal handler, a
-    destructor or a trace function in the middle of another call, on its very thread, is a
-    RuntimeError; it may read `halted` and `n_answered`.
+    the rounded one's.  Methods may be called from several threads, and not in the middle of another
+    call on its very thread, as a signal handler might: docs/how-to/store-a-guard.md.
 
     References
     ----------
@@ -94,6 +93,8 @@ class RadaBound(SignedGuard):
     >>> answer.value, answer.half_width, answer.number
     (0.2, 0.05, 1)
     """
+
+    _arguments = (*ARGUMENTS, "bound", "estimator", "two_sided")
 
     @sealed
     def __init__(
@@ -176,24 +177,17 @@ class RadaBound(SignedGuard):
 
         Raises
         ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
         ValueError
             The database was made with other parameters, another seed or holdout, by a later
             format, or is damaged.  The file is left as it was.
         OSError
-            It cannot be read and written.
+            It cannot be read and written; FileNotFoundError if there is none, and no parameters.
         RuntimeError
-            Whoever opened it next would not see this guard's answers: the file has a second name
-            (a hard link), is mounted without its folder, or is open while one of the files beside
-            it is gone.  Or the parent of this process had it open when it forked; or this very
-            thread is in the middle of opening or making a file in the same folder.
+            Whoever opened it next would not see this guard's answers (the file has a second name,
+            is mounted without its folder, or lacks a file beside it), the parent of this process
+            had it open when it forked, or this very thread is in the middle of opening one.
         """
         return cls._open(locals())
-
-    def _parameters(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("bound", "estimator", "two_sided")}
-        return super()._parameters() | own
 
     def __repr__(self) -> str:
         return (

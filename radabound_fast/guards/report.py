@@ -139,12 +139,8 @@ class SearchReport(BaseReport):
         """All answers, one row a model in the order of the queries.
 
         A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``, or the finalists' ``name``.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
+        mappings; else ``key``, or the finalists' ``name``.  ModuleNotFoundError without pandas, the
+        extra ``pandas``.
         """
         with needs("pandas"):
             import pandas
@@ -310,10 +306,7 @@ class Report(SearchReport):
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            matplotlib is missing: it is the extra ``plot``.
+        ModuleNotFoundError without matplotlib, the extra ``plot``.
         """
         from radabound_fast.plots import report_figure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
-from radabound_fast.guards.release import Release, described, rounding
+from radabound_fast.guards.release import Release, rounding
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import words_for
@@ -33,6 +33,8 @@ from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
 
 Signs = Literal["stored", "generated"]
+
+ARGUMENTS = ("epsilon", "delta", "n_vectors", "seed", "signs", "release")
 
 # answers whose limits are computed one by one
 _FEW = 3
@@ -43,6 +45,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     The arguments are those of `RadaBound` and, as `rule`, of `HaltingRule`.
     """
+
+    _arguments: ClassVar[tuple[str, ...]] = ARGUMENTS
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         is_labelled = isinstance(self._holdout, Holdout)
         self._labels: Labels | None = self._holdout.labels if is_labelled else None
         self._rows = None if self._labels is None else self._labels.rows
-        self.release: Release = release
+        self.release, self.signs = release, signs
         self._rounded = rounding(release, self._holdout)
         self._finishes = self._logs or self._rounded is not None
         self._units = units = Units.of(self._holdout.weighting)
@@ -141,7 +145,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 "a guard with sample_weight or groups has no task: ask it itself, or use a "
                 "DeclaredSearch, whose task has them"
             )
-        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, self._kind)
+        return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, self.signs)
 
     @sealed
     def take(
@@ -152,10 +156,10 @@ class SignedGuard(HaltingGuard, SignedQueries):
         Parameters
         ----------
         partials : iterable of Partial
-            Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
-            no more are asked for, unless they have ids.  With ids they may come in any order: the
-            rows of each must be side by side in the order that was fixed, and all together those
-            from ``n_answered`` on, each once.
+            Each of some whole rows, made by the `task` of a guard with these signs.  With ids they
+            may come in any order: the rows of each must be side by side in the order that was
+            fixed, and all together those from ``n_answered`` on, each once.  Without, no more are
+            asked for after a halt.
         fetch : callable, optional
             ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on, as
             `query_many` takes them.  It is called where some row might not pass: for the block of
@@ -175,15 +179,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
             is missing; rows are needed and there is no `fetch`, or they are not what the partial
             was made of.  Its attribute ``answers`` are those to the partials before it, which have
             been counted.
-
-        Examples
-        --------
-        >>> from radabound_fast import RadaBound
-        >>> guard = RadaBound(1000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
-        >>> blocks = np.random.default_rng(0).random((3, 10, 1000)) < 0.1
-        >>> partials = [guard.task().reduce(block) for block in blocks]  # anywhere
-        >>> guard.take(partials, fetch=lambda i: blocks[i])
-        RadaBoundAnswers(30 answers, halted=False, n_answered=30)
         """
         each = each_of(partials, self.task().identity, "another guard's signs")
         nothing = np.empty((0, -(-self.n_samples // 64)), np.uint64)
@@ -303,14 +298,8 @@ class SignedGuard(HaltingGuard, SignedQueries):
         )
 
     @property
-    def _current(self) -> GuardCore:
-        """The state, after what other processes have committed to the database."""
-        self._core.refresh()
-        return self._core
-
-    @property
     def n_answered(self) -> int:
-        return self._current.n_rows
+        return int(self._current.n_rows)
 
     @property
     def complexity(self) -> float:
@@ -318,7 +307,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
         0.0 before the first.
         """
-        return self._current.complexity
+        return float(self._current.complexity)
 
     @property
     def budget(self) -> float:
@@ -328,7 +317,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         It is no promise: a single query may exceed what is left.  `n_left` is one.
         """
         core = self._current
-        return core.budget / core.cells
+        return float(core.budget / core.cells)
 
     def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
         """Return how many queries more will be answered for certain, whatever they are.
@@ -384,12 +373,3 @@ class SignedGuard(HaltingGuard, SignedQueries):
     @property
     def guarantee(self) -> str:
         return self.rule.guarantee
-
-    def _parameters(self) -> dict[str, Any]:
-        names = ("n_samples", "epsilon", "delta", "n_vectors", "seed")
-        own = {"signs": self._kind, "release": described(self.release)}
-        return {name: getattr(self, name) for name in names} | own
-
-    @property
-    def _kind(self) -> Signs:
-        return "stored" if self._signs.nbytes else "generated"

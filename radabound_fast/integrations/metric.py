@@ -50,19 +50,17 @@ class HoldoutMetric:
     Parameters
     ----------
     guard : guard made on labels
-        What answers.  With a `DeclaredSearch` every call brings ``key=``, unless its space is
+        With a `DeclaredSearch` every call brings ``key=``, unless its space is
         `spaces.Improvements`; with a `GuessAndCheck`, ``guess=``.  A `ConfirmedSearch` scores on
         its search rows, as often as the tool likes: `y_true` are the labels of all rows, or of the
         search rows.
     other_rows : {"refuse", "plain"}, default "refuse"
-        What becomes of a call whose `y_true` are not the holdout's labels, sample by sample, such
-        as one with training rows: a ValueError, or the same metric of those rows, each of which
-        weighs the same, which is not counted.  With "plain" it is for you to see that the tool
-        scores no part of the holdout in another order or number: such rows are "other rows" too.
+        A call whose `y_true` are not the holdout's labels, sample by sample, as training rows are:
+        a ValueError, or the plain metric of those rows, which is not counted.  With "plain" it is
+        for you to see that the tool scores no part of the holdout, in another order or number.
     withheld : {"raise", "worst", "stop"}, default "raise"
-        What becomes of a call whose answer is withheld: `HoldoutExhausted`; the worst value that
-        the metric can have; or KeyboardInterrupt, which ends a tool that lives on after errors as
-        Ctrl-C does.  A `DeclaredSearch` withholds nothing.
+        A call whose answer is withheld: `HoldoutExhausted`; the worst value that the metric can
+        have; or KeyboardInterrupt, which ends a tool that lives on after errors as Ctrl-C does.
 
     Raises
     ------
@@ -171,8 +169,7 @@ class HoldoutMetric:
         y_pred, key, guess
             As ``guard.query`` takes them.
         sample_weight : None
-            For tools that pass it: how rows count is fixed by the holdout, before any score is
-            seen.
+            For tools that pass it: the holdout says how rows count.
 
         Raises
         ------

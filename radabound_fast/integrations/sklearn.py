@@ -92,10 +92,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         error or Ctrl-C, with what was answered before.
     halted_ : bool
         Whether the guard halted in this search.
-    n_splits_, multimetric_
-        1 and False, as scikit-learn's searches have them.
-    classes_, n_features_in_, feature_names_in_
-        Of `best_estimator_`.
+    n_splits_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As scikit-learn's searches have them.
     """
 
     def __init__(
@@ -265,6 +263,8 @@ def _results(
         return np.array([each.get(name, np.nan) for each in fields], np.float64)
 
     scores = as_score(holdout, column("value"))
+    # equals share the lower number, and what was withheld comes last
+    ranks = rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min")
     limits = np.sort([as_score(holdout, column(name)) for name in ("low", "high")], axis=0)
     return {
         "params": candidates,
@@ -272,7 +272,7 @@ def _results(
         "mean_test_score": scores,
         "low_test_score": limits[0],
         "high_test_score": limits[1],
-        "rank_test_score": _ranks(scores),
+        "rank_test_score": ranks.astype(np.int32),
         "answer": column("value"),
         "half_width": column("half_width"),
         "complexity": column("complexity"),
@@ -296,12 +296,6 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
             column[int(row)] = value
         columns[f"param_{name}"] = column
     return columns
-
-
-def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
-    """1 is the best, equals share the lower number, and what was withheld comes last."""
-    ranks = rankdata(np.where(np.isnan(scores), np.inf, -scores), method="min")
-    return np.asarray(ranks, np.int32)
 
 
 def space_of(search_or_candidates: Any) -> Grid | Choice:
@@ -363,11 +357,9 @@ def _drawn(search: Any) -> Choice:
     sampler = ParameterSampler(
         search.param_distributions, check_integer(n_candidates=n_candidates), random_state=state
     )
-    drawn = [_in_order(params, sampler.param_distributions) for params in sampler]
-    return Choice(list({token_of(params, "candidates"): params for params in drawn}.values()))
-
-
-def _in_order(params: dict[str, Any], distributions: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Parameters in the order in which they were declared, where scikit-learn sorts them."""
-    names = next(one for one in distributions if one.keys() == params.keys())
-    return {name: params[name] for name in names}
+    drawn = {}
+    for params in sampler:  # sorted by name, and not in the order in which they were declared
+        names = next(one for one in sampler.param_distributions if one.keys() == params.keys())
+        in_order = {name: params[name] for name in names}
+        drawn[token_of(in_order, "candidates")] = in_order
+    return Choice(list(drawn.values()))

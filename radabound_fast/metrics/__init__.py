@@ -1,22 +1,11 @@
-"""What a holdout measures: a table, a row a metric, by scikit-learn's names.
+"""What a holdout measures: `METRICS`, a row a metric, by scikit-learn's names.
 
-A row says what a metric takes, what it keeps of predictions, its value, which is scikit-learn's,
+A row says what a metric takes, what it stores of predictions, its value, which is scikit-learn's,
 and where the population's value lies, except with probability ``2 exp(-nats)``, for one model
-fixed in advance on independent rows::
-
-    error, accuracy                     classes        exact binomial
-    balanced_accuracy                   classes        Chernoff or exact binomials, given the labels
-    precision, recall, specificity, f1  two classes    exact binomial, given which rows count
-    mean_cost                           classes        betting
-    roc_auc                             scores         pairs, or betting on blocks, given the labels
-    neg_log_loss, neg_brier_score       probabilities  betting
-    neg_mean_absolute_error,
-    neg_mean_squared_error              numbers        betting
-
-Under cross-validation the means among them have the limits of Result 27.
-
-`Truth` has the labels of one holdout, and reads predictions; `Measure` is what may leave it: the
-metric and how many labels each class has, from which kept counts become values and intervals.
+fixed in advance on independent rows.  Under cross-validation the means among them have the limits
+of Result 27.  `Truth` has the labels of one holdout, and reads predictions; `Measure` is what may
+leave it: the metric and how many labels each class has, from which stored counts become values and
+intervals.
 """
 
 from ._choices import (

@@ -33,8 +33,7 @@ class MetricChoice:
     @property
     def options(self) -> dict[str, Any]:
         """The options that are not None, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 class Error(MetricChoice, name="error", others="error_rate zero_one_loss 0-1 misclassification"):

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast.bounds import betting_interval
 
-from ._classes import Sizes, around, each
+from ._classes import Array, Sizes, around, each
 from ._labels import MetricLabels
-
-Array = NDArray[Any]
 
 
 def log_losses(truth: MetricLabels, rows: Array) -> Array:

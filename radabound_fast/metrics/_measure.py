@@ -1,4 +1,4 @@
-"""What may leave a holdout: which metric, how many labels, and what is kept made a value of."""
+"""What may leave a holdout: which metric, how many labels, and what is stored made a value of."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.rows.rounded import Rounded
 
-from ._classes import around
+from ._classes import Array, Limits, around
 from ._table import METRICS, Metric
-from ._values import count_of, counts_of, read_counts, read_values
+from ._values import counts_of, read_counts, read_values
 
-Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Limits = tuple[Any, Any]
 
 INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: capital that is bet on the rows of one fold"
@@ -45,14 +43,14 @@ def in_range(values: Any, least: float, most: float, lows: Any, highs: Any) -> L
 
 @dataclass(frozen=True)
 class MeanLoss:
-    """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
+    """What is measured unless a `Holdout` has another metric: sums of losses are stored."""
 
     n_samples: int
     n_folds: int | None = None  # of a cross-validation, whose out-of-fold losses these are
 
     name: ClassVar[str] = "mean loss"
-    n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
-    keeps: ClassVar[str] = "sums"
+    n_stored: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
+    stores: ClassVar[str] = "sums"
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
@@ -91,12 +89,11 @@ class MeanLoss:
         values = read_values(value, 0.0, 1.0)
         if self.n_folds is not None:
             return cross_validation_interval(as_floats(values), self.n_samples, self.n_folds, nats)
+        counts, is_count = counts_of(np.atleast_1d(values), self.n_samples)
         if np.ndim(values) == 0:
-            count = count_of(values, self.n_samples)
-            if count is None:
-                return kl_interval(float(values), self.n_samples, nats)
-            return binomial_interval(count, self.n_samples, nats)
-        counts, is_count = counts_of(values, self.n_samples)
+            if is_count[0]:
+                return binomial_interval(int(counts[0]), self.n_samples, nats)
+            return kl_interval(float(values), self.n_samples, nats)
         lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
         lows[is_count], highs[is_count] = binomial_interval(
             counts[is_count], self.n_samples, nats[is_count]
@@ -134,18 +131,18 @@ class Measure(NamedTuple):
         return METRICS[self.name]
 
     @property
-    def keeps(self) -> str:
-        """What is kept of a query: see `Metric`."""
-        return self.row.keeps if self.weighting is None and self.rounded is None else "limits"
+    def stores(self) -> str:
+        """What is stored of a query: see `Metric`."""
+        return self.row.stores if self.weighting is None and self.rounded is None else "limits"
 
     @property
     def greater_is_better(self) -> bool:
         return self.row.greater_is_better
 
     @property
-    def n_kept(self) -> int:
-        """How many numbers are kept of a query."""
-        if self.keeps == "limits":
+    def n_stored(self) -> int:
+        """How many numbers are stored of a query."""
+        if self.stores == "limits":
             return 6 if self.is_paired else 3
         return len(self.sizes) + self.is_paired
 
@@ -202,22 +199,22 @@ class Measure(NamedTuple):
         return -values if self.row.is_negative else values
 
     def values(self, stored: Array) -> Array:
-        """The metric, given rows of what was kept."""
-        return stored[:, 0] if self.keeps == "limits" else self.value(stored)
+        """The metric, given rows of what is stored."""
+        return stored[:, 0] if self.stores == "limits" else self.value(stored)
 
     def baseline_value(self, stored: Array) -> float | None:
-        """The metric of the baseline, given rows of what was kept."""
+        """The metric of the baseline, given rows of what is stored."""
         if self.baseline is None:
             return None
-        if self.keeps == "limits":
+        if self.stores == "limits":
             value, gain = float(stored[0, 0]), float(stored[0, 3])
             value += -gain if self.greater_is_better else gain
             return value if self.rounded is None else float(self.rounded.of(value))
         return float(self.value(np.array([[self.baseline[0], 0]]))[0])
 
     def intervals(self, stored: Array, nats: Any) -> Limits:
-        """Limits of the population's metric, given rows of what was kept."""
-        if self.keeps == "limits":
+        """Limits of the population's metric, given rows of what is stored."""
+        if self.stores == "limits":
             return stored[:, 1], stored[:, 2]
         return self.limits(stored, nats)
 
@@ -225,8 +222,8 @@ class Measure(NamedTuple):
         """Limits of the population's metric, given what its value rests on."""
         row, least, most = self.row, self.least, self.most
         if self.n_folds is not None:
-            return self._fold_limits(self.value(summary), nats)
-        if row.keeps == "errors" or not row.is_mean:
+            return self.fold_limits(self.value(summary), nats)
+        if row.stores == "errors" or not row.is_mean:
             return row.interval(self.sizes, summary, nats)
         shares = np.clip((summary - least) / (most - least), 0.0, 1.0)
         limits = row.interval(self.sizes, shares, nats)
@@ -238,7 +235,7 @@ class Measure(NamedTuple):
         if self.rounded is not None:
             return self._limits_of_rounded(as_floats(values), nats)
         if self.n_folds is not None and not self.is_weighted:
-            return self._fold_limits(as_floats(values), nats)
+            return self.fold_limits(as_floats(values), nats)
         n_rows = self._n_counted
         counts, is_count = counts_of(np.atleast_1d(values), n_rows)
         if not is_count.all():
@@ -255,7 +252,7 @@ class Measure(NamedTuple):
         if self.rounded is not None:
             return self._limits_of_rounded(counts / n_rows, nats)
         if self.n_folds is not None:
-            return self._fold_limits(counts / n_rows, nats)
+            return self.fold_limits(counts / n_rows, nats)
         return binomial_interval(counts, n_rows, nats)
 
     @property
@@ -273,37 +270,33 @@ class Measure(NamedTuple):
             )
         return self.sizes[self.row.column]
 
-    def _fold_limits(self, values: Any, nats: Any) -> Limits:
-        """`fold_limits` without weights."""
-        row = self.row
-        if row.n_effective is not None:
-            return self.fold_limits(values, row.n_effective(self.sizes), nats, equal=False)
-        return self.fold_limits(values, self.sizes[row.column or 0], nats, equal=True)
-
-    def fold_limits(self, values: Any, n_effective: float, nats: Any, *, equal: bool) -> Limits:
+    def fold_limits(self, values: Any, nats: Any, n_weighted: float | None = None) -> Limits:
         """Limits of the metric of fold models, given that of a cross-validation.
 
-        `equal`: all rows that count, which are so many, count alike.
+        `n_weighted`: how many rows those that have weights are worth.
         """
         assert self.n_folds is not None
-        least, most = self.ends
+        row, (least, most) = self.row, self.ends
         shares = np.clip((values - least) / (most - least), 0.0, 1.0)
-        if equal:
-            limits = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
+        if n_weighted is None and row.n_effective is not None:
+            n_weighted = row.n_effective(self.sizes)
+        if n_weighted is None:
+            n_rows = self.sizes[row.column or 0]
+            limits = cross_validation_interval(shares, n_rows, self.n_folds, nats)
         else:
-            limits = weighted_cross_validation_interval(shares, n_effective, self.n_folds, nats)
+            limits = weighted_cross_validation_interval(shares, n_weighted, self.n_folds, nats)
         return in_range(values, least, most, *limits)
 
     def gains(self, stored: Array) -> Floats:
         """How much less than the baseline each model loses."""
-        if self.keeps == "limits":
+        if self.stores == "limits":
             return stored[:, 3]
         plus, minus = self._disagreements(stored)
         return np.asarray((plus - minus) / self.sizes[0])
 
     def gain_intervals(self, stored: Array, nats: Any) -> tuple[Floats, Floats]:
         """Limits of the true gains."""
-        if self.keeps == "limits":
+        if self.stores == "limits":
             return stored[:, 4], stored[:, 5]
         plus, minus = self._disagreements(stored)
         return paired_interval(plus, minus, self.sizes[0], nats)
@@ -354,7 +347,7 @@ class Measure(NamedTuple):
     def n_outcomes(self) -> int | None:
         """How many values, with their limits, a model may have; None: they are real numbers."""
         row = self.row
-        if self.keeps != "errors":
+        if self.stores != "errors":
             return None
         if row.column is not None:
             return self.sizes[row.column] + 1
@@ -366,7 +359,7 @@ class Measure(NamedTuple):
         None where limits are no function of the value.
         """
         column = self.row.column
-        if column is None or self.keeps == "limits":
+        if column is None or self.stores == "limits":
             return None
         largest = self.sizes[column]
         if self.greater_is_better:  # less the errors are counted

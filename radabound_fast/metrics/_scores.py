@@ -9,24 +9,16 @@ from numpy.typing import NDArray
 
 from radabound_fast import bounds
 
-from ._classes import Limits, Sizes, around, each
+from ._classes import Array, Limits, Sizes, around, each
 from ._labels import MetricLabels
-
-Array = NDArray[Any]
 
 
 class RocBand(NamedTuple):
     """A ROC curve, and how far the population's may be from it at every threshold at once.
 
-    Attributes
-    ----------
-    thresholds, fpr, tpr : ndarray of float64, shape (n_thresholds,)
-        A row is predicted positive if its score is at least the threshold; all three as
-        `sklearn.metrics.roc_curve` has them with ``drop_intermediate=False``.
-    fpr_half_width, tpr_half_width : float
-        Of the false positive rate and the true positive rate.
-    nats : float
-        What was paid in all, for delta and the key.
+    A row is predicted positive if its score is at least the threshold.  Thresholds and rates, of
+    float64, are as `sklearn.metrics.roc_curve` has them with ``drop_intermediate=False``; nats are
+    what was paid in all, for delta and the key.
     """
 
     thresholds: NDArray[np.float64]

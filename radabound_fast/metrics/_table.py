@@ -17,7 +17,7 @@ class Metric(NamedTuple):
     """A row of `METRICS`."""
 
     name: str  # scikit-learn's, where it has one
-    takes: str  # what it is asked with: classes, scores, probabilities or numbers
+    takes: str  # what predictions are: classes, scores, probabilities or numbers
     greater_is_better: bool
     read: Callable[[MetricLabels, Any, int], Array]  # y_pred of so many dimensions, checked
     # what of each row the value rests on: counts, losses or areas; then value and limits of each
@@ -25,12 +25,12 @@ class Metric(NamedTuple):
     summary: Callable[[MetricLabels, Array], Array]
     value: Callable[[Sizes, Array], Array]
     interval: Callable[[Sizes, Array, Any], Limits]
-    keeps: str  # what is kept of a query: "errors" of each class, or the "limits"
+    stores: str  # what is stored of a query: "errors" of each class, or the "limits"
     theorem: str  # of docs/explanation/theory.md, and its name
     # of a share of the rows of one class, or of all: which, in the summary and the sizes; value and
     # limits are functions of the errors there alone
     column: int | None = None
-    # where errors are kept and it is no share: how many values with limits there are
+    # where errors are stored and it is no share: how many values with limits there are
     n_outcomes: Callable[[Sizes], int] | None = None
     # limits of the first row by the normal approximation, unless the proved are about as narrow
     asymptotic: Callable[[MetricLabels, Array, float], tuple[float, float]] | None = None
@@ -64,7 +64,7 @@ def _share(name: str, column: int, is_right: bool, **others: Any) -> Metric:
     )
 
 
-_of_errors = partial(Metric, takes="classes", read=_predictions.losses, keeps="errors")
+_of_errors = partial(Metric, takes="classes", read=_predictions.losses, stores="errors")
 _of_all = partial(_share, column=0, summary=_classes.errors, is_mean=True, theorem=_BINOMIAL)
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
 _of_one_class = partial(
@@ -77,7 +77,7 @@ _of_one_class = partial(
 )
 _mean = partial(
     Metric,
-    keeps="limits",
+    stores="limits",
     theorem="Result 24: betting",
     value=_losses.mean,
     interval=_losses.mean_interval,
@@ -145,7 +145,7 @@ _ROWS = (
         value=_scores.auc,
         interval=_scores.auc_interval,
         asymptotic=_scores.auc_asymptotic,
-        keeps="limits",
+        stores="limits",
         theorem="Result 22: Hoeffding's pairs, or betting on blocks",
         conditional_on="the labels",
         needs="both classes",

@@ -1,4 +1,4 @@
-"""The labels of a holdout as judges: predictions in, what is kept of them out."""
+"""The labels of a holdout as judges: predictions in, what is stored of them out."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Truth(MetricLabels):
             )
         with read_as(y_pred="baseline"):
             rows = other.baseline = self.read(baseline, 1)
-        if self.row.keeps == "limits":
+        if self.row.stores == "limits":
             other._baseline_losses = self.row.summary(self, rows)[0]
         return other
 
@@ -94,7 +94,7 @@ class Truth(MetricLabels):
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
-        if isinstance(y_pred, PackedLosses) and self.row.keeps != "errors":
+        if isinstance(y_pred, PackedLosses) and self.row.stores != "errors":
             raise TypeError(
                 f"y_pred must be {self.row.takes} for the metric {self.row.name!r}, got "
                 f"{y_pred!r}: packed losses say which predictions are wrong, and this metric needs "
@@ -125,15 +125,15 @@ class Truth(MetricLabels):
             self.n_folds,
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
-        """What is kept of each row, for which so many nats are paid in all."""
+    def stored(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is stored of each row, for which so many nats are paid in all."""
         return measure.released(self._count(measure, rows, nats), nats)
 
     def _count(self, measure: Measure, rows: Array, nats: Array) -> Array:
         if self.weighting is not None:
             return self._count_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
-        if self.row.keeps == "errors":
+        if self.row.stores == "errors":
             return summary
         stored = np.stack([measure.value(summary), *measure.limits(summary, nats)], axis=1)
         if self.baseline is None:
@@ -147,7 +147,7 @@ class Truth(MetricLabels):
     ) -> Array:
         values = self.values(measure, rows)
         if self.n_folds is not None:
-            lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
+            lows, highs = measure.fold_limits(values, nats, weighting.n_effective)
             return np.stack([values, lows, highs], axis=1)
         stored = np.empty((len(values), 3))
         for place, (value, paid) in enumerate(zip(values.tolist(), nats.tolist(), strict=True)):
@@ -184,10 +184,10 @@ class Truth(MetricLabels):
 
     @property
     def counts_errors(self) -> bool:
-        """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
+        """Whether errors are all that is stored: `stored_errors` counts and hashes in one go."""
         return self.row.name in COUNTED and self.weighting is None
 
-    def keep_errors(
+    def stored_errors(
         self, rows: Array, secret: bytes | None
     ) -> tuple[Array, NDArray[np.uint64] | None]:
         """How often each row errs, and errs with the baseline; and with a secret its keyed hash."""
@@ -208,7 +208,7 @@ class Truth(MetricLabels):
 
     def _losses_of(self, rows: Array) -> Array:
         """What is averaged, sample by sample."""
-        if self.row.keeps == "limits":
+        if self.row.stores == "limits":
             return self.row.summary(self, rows)
         wrong = bits_of(rows, self.n_samples)
         return wrong if self.row.name == "error" else 1 - wrong

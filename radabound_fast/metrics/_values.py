@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_integer, check_real
 
-_PRECISION = 2.0**-52
 _ULPS = 4.0  # between a count over n in floating point and what other code has computed
 
 
@@ -45,30 +44,20 @@ def read_counts(count: Any, n_rows: int) -> Any:
     return counts.astype(np.int64)
 
 
-def count_of(value: Any, n_rows: int) -> int | None:
-    """The count that a value is, within its printed digits; None: it is no count.
+def counts_of(values: NDArray[Any], n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The count that is nearest to each value, and whether the value is it within its digits.
 
     A value that was printed with so many digits is any number that rounds to it: .2004 of 3,997
     rows is 801, which is .20040030.  A value of full precision is a count if it is that over n up
     to rounding.
     """
-    number = float(value)
-    count = round(number * n_rows)
-    apart = abs(number - count / n_rows)
-    precision = float(np.finfo(value.dtype).eps) if isinstance(value, np.floating) else _PRECISION
-    near = apart <= _ULPS * precision * max(count, 1) / n_rows
-    return count if near or apart <= 0.5 * (1 + 1e-9) * _last_digit(value) else None
-
-
-def counts_of(values: NDArray[Any], n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The count that is nearest to each value, and whether the value is it: see `count_of`."""
     floats = values.astype(np.float64)
     counts = np.rint(floats * n_rows)
     apart = np.abs(floats - counts / n_rows)
     precision = float(np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps)
     is_count = apart <= _ULPS * precision * np.maximum(counts, 1) / n_rows
-    # what has more than 12 digits is no count of rows within them
-    printed = ~is_count & (floats.round(12) == floats) if values.dtype == np.float64 else ~is_count
+    # what has more than 15 digits is no count of rows within them
+    printed = ~is_count & (floats.round(15) == floats) if values.dtype == np.float64 else ~is_count
     for place in np.flatnonzero(printed):
         is_count[place] = apart[place] <= 0.5 * (1 + 1e-9) * _last_digit(values[place])
     return counts.astype(np.int64), is_count

@@ -129,17 +129,14 @@ def plan(
     Examples
     --------
     >>> p = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
-    >>> round(p.low, 4), round(p.high, 4)
-    (0.0103, 0.0343)
+    >>> round(p.low, 4), round(p.high, 4), p.rows[0]["name"], p.rows[0]["first_query"]
+    (0.0103, 0.0343, 'bernstein', True)
     >>> search = plan(4000, delta=0.1, space_size=10**6, n_finalists=3)
     >>> [(row["name"], round(row["width"], 3)) for row in search.rows if row["n_rows"] == 4000]
     [('ConfirmedSearch, share 1', 0.029), ('DeclaredSearch', 0.073), ('FixedSequence', 0.08)]
     >>> gate = plan(4000, gate=True, disagreement=0.1, n_candidates=8, n_passes=1)
     >>> {row["candidate"]: row["gains"][1] for row in gate.rows}
     {2: 0.014, 4: 0.0165, 8: 0.019}
-    >>> rows = {row["name"]: row for row in p.rows}
-    >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
-    (True, True)
     """
     of_gate = {
         "disagreement": disagreement,

@@ -35,9 +35,7 @@ class GatePlan:
 
     Attributes
     ----------
-    n_samples : int or None
-        m, or None where the plan is of the labels that a tolerance needs.
-    disagreement, delta, margin, n_candidates, n_passes, tolerance
+    n_samples, disagreement, delta, margin, n_candidates, n_passes, tolerance
         The arguments of `plan`.
     rows : list of dict
         A row for each candidate that is looked at:
@@ -108,12 +106,7 @@ class GatePlan:
         return f"{number:,}" if self.n_samples is None else f"{number:.4f}"
 
     def plot(self) -> Figure:
-        """A figure of what is needed against the number of candidates, a line a count of passes.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """A figure of what is needed against the number of candidates, a line a count of passes."""
         from radabound_fast.plots import gate_figure
 
         lines: dict[int, list[tuple[int, float]]] = {}

@@ -26,17 +26,9 @@ from radabound_fast._checks import (
 )
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guards import reach
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.halting import HaltingRule
-from radabound_fast.guards.reach import (
-    Spare,
-    enough_for,
-    least_epsilon,
-    least_n_samples,
-    rounded_up,
-    spare_by_bound,
-    spare_of_guesses,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,10 +113,7 @@ class Plan:
     def shortfall(self, name: str) -> str | None:
         """One line on what a bound or guard lacks for a first query; None if nothing.
 
-        Raises
-        ------
-        ValueError
-            No row has this name, or there are none, for want of an epsilon.
+        ValueError if no row has this name, or there are none, for want of an epsilon.
         """
         if self.epsilon is None:
             raise ValueError("epsilon must be given to `plan` for its rows, got None")
@@ -134,7 +123,9 @@ class Plan:
         row = rows[name]
         if row["first_query"]:
             return None
-        needs = enough_for(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
+        needs = reach.enough_for(
+            self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"]
+        )
         what = "answer a first query"
         if name == "DeclaredSearch":
             what = f"be within epsilon for {counted(self.space_size or 1, 'key')}"
@@ -145,10 +136,6 @@ class Plan:
 
         For `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
         which `GuessAndCheck` answers a thousand guesses that pass.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
         """
         from radabound_fast.plots import plan_figure
 
@@ -158,8 +145,8 @@ class Plan:
             ).astype(np.int64)
         )
 
-        def curve(spare: Spare) -> list[float]:
-            leasts = (least_epsilon(spare, m) for m in sizes.tolist())
+        def curve(spare: reach.Spare) -> list[float]:
+            leasts = (reach.least_epsilon(spare, m) for m in sizes.tolist())
             return [math.nan if least is None else least for least in leasts]
 
         rate, delta = self.error_rate, self.delta
@@ -167,7 +154,7 @@ class Plan:
         return plan_figure(
             sizes,
             {size: curve(_declared_search(delta, rate, size).spare) for size in sorted(spaces)},
-            curve(spare_of_guesses(delta, rate, n_queries=1000)),
+            curve(reach.spare_of_guesses(delta, rate, n_queries=1000)),
             n_samples=self.n_samples,
             epsilon=self.epsilon,
             subtitle=f"Of searches over declared spaces (blue) and guess and check (black), at an "
@@ -179,7 +166,7 @@ class _Entry(NamedTuple):
     """A row of a plan before m and epsilon are known."""
 
     name: str
-    spare: Spare
+    spare: reach.Spare
     # how many queries, and what that takes
     n_queries: Callable[[int, float], tuple[int | None, str]]
     budget: Callable[[int, float], float | None] = lambda m, epsilon: None
@@ -192,8 +179,8 @@ class _Entry(NamedTuple):
             "first_query": self.spare(m, epsilon) >= 0.0,
             "n_queries": n_queries,
             "provided": provided,
-            "epsilon_min": least_epsilon(self.spare, m),
-            "n_samples_min": least_n_samples(self.spare, epsilon),
+            "epsilon_min": reach.least_epsilon(self.spare, m),
+            "n_samples_min": reach.least_n_samples(self.spare, epsilon),
         }
 
 
@@ -237,7 +224,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         "-" if row["budget"] is None else f"{row['budget']:.4g}",
         "yes" if row["first_query"] else "no",
         "-" if row["n_queries"] is None else _count(row["n_queries"]),
-        "none" if row["epsilon_min"] is None else f"{rounded_up(row['epsilon_min']):g}",
+        "none" if row["epsilon_min"] is None else f"{reach.rounded_up(row['epsilon_min']):g}",
         "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
         row["provided"],
     )
@@ -259,7 +246,7 @@ def _entries(
     return [
         *(_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
-        _Entry("GuessAndCheck", spare_of_guesses(delta, error_rate), passes),
+        _Entry("GuessAndCheck", reach.spare_of_guesses(delta, error_rate), passes),
         _ladder(delta),
         _ladder(delta, n_updates=3),
         _thresholdout(delta),
@@ -278,7 +265,7 @@ def _bound(
     def budget(m: int, epsilon: float) -> float:
         return bound.budget(m, n_vectors, epsilon, delta, error_rate)
 
-    spare = spare_by_bound(bound, delta, n_vectors, error_rate, max_queries)
+    spare = reach.spare_by_bound(bound, delta, n_vectors, error_rate, max_queries)
     return _Entry(bound.name, spare, n_queries, budget)
 
 
@@ -293,17 +280,31 @@ def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
     )
 
 
+def _by_count(
+    name: str, spare: Callable[[int, float, int], float], first: int, most: int, provided: str
+) -> _Entry:
+    """The row of a guard that has the less to spare, the more queries or keys are declared."""
+
+    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
+        counts = range(1, most + 1)
+        return bisect_left(counts, True, key=lambda k: spare(m, epsilon, k) < 0.0), provided
+
+    return _Entry(name, lambda m, epsilon: spare(m, epsilon, first), n_queries)
+
+
 def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
-    def spare(m: int, epsilon: float, size: int = size) -> float:
+    def spare(m: int, epsilon: float, size: int) -> float:
         low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
 
-    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        sizes = range(1, MOST_QUERIES + 1)
-        largest = bisect_left(sizes, True, key=lambda size: spare(m, epsilon, size) < 0.0)
-        return largest, "keys of a declared space"
+    return _by_count("DeclaredSearch", spare, size, MOST_QUERIES, "keys of a declared space")
 
-    return _Entry("DeclaredSearch", spare, n_queries)
+
+def _thresholdout(delta: float) -> _Entry:
+    def spare(m: int, epsilon: float, k: int) -> float:
+        return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
+
+    return _by_count("Thresholdout", spare, 1, _MANY, "one answer is the holdout's own")
 
 
 def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
@@ -339,14 +340,3 @@ def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
 
     name = "Ladder" if n_updates is None else f"Ladder, {n_updates} updates"
     return _Entry(name, spare, n_queries)
-
-
-def _thresholdout(delta: float) -> _Entry:
-    def spare(m: int, epsilon: float, k: int = 1) -> float:
-        return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
-
-    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        most = bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
-        return most, "one answer is the holdout's own"
-
-    return _Entry("Thresholdout", spare, n_queries)

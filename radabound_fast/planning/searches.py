@@ -24,7 +24,7 @@ from radabound_fast.bounds import confirmation_nats
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.planning.guards import limits_at
-from radabound_fast.rows.parts import n_kept
+from radabound_fast.rows.parts import size_of_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,9 +41,7 @@ class SearchPlan:
 
     Attributes
     ----------
-    n_samples : int or None
-        m, or None where the plan is of the rows that a `width` needs.
-    delta, error_rate, space_size, n_finalists, width
+    n_samples, delta, error_rate, space_size, n_finalists, width
         The arguments of `plan`.
     rows : list of dict
         A row for each way:
@@ -57,10 +55,8 @@ class SearchPlan:
             The rows among these that the interval rests on.
         low, high, width : float or None
             The interval at this error rate, and its width.
-        asked : str
-            What is asked of the user.
-        allowed : str
-            What the search may do.
+        asked, allowed : str
+            What is asked of the user, and what the search may do.
     n_narrower : int or None
         The largest declared space with an interval that is no wider than that of the finalists on
         half of the rows; None without `n_samples`.
@@ -99,14 +95,7 @@ class SearchPlan:
     def plot(self) -> Figure:
         """A figure of the interval's width against the share that is kept for the end.
 
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        ValueError
-            The plan is of the rows that a width needs.
+        ValueError if the plan is of the rows that a width needs.
         """
         from radabound_fast.plots import shares_figure
 
@@ -204,7 +193,7 @@ def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: fl
             _Way(
                 f"ConfirmedSearch, share {share:g}",
                 _confirmed(share, n_finalists, delta, error_rate),
-                partial(n_kept, share=share),
+                partial(size_of_part, share=share),
                 rows,
                 f"{anything}, then name {counted(n_finalists, 'finalist')}",
             )
@@ -243,7 +232,7 @@ def _width(limits: Limits, m: int) -> float:
 
 def _confirmed(share: float, n_finalists: int, delta: float, error_rate: float) -> Limits:
     nats = confirmation_nats(n_finalists, delta)
-    return lambda m: limits_at(n_kept(m, share), error_rate, nats)
+    return lambda m: limits_at(size_of_part(m, share), error_rate, nats)
 
 
 def _declared(size: int, delta: float, error_rate: float) -> Limits:

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast import bounds
 from radabound_fast._checks import read_as
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
-from radabound_fast.bounds import (
-    betting_interval,
-    betting_p_value,
-    binomial_interval,
-    paired_interval,
-)
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
 from radabound_fast.rows.moments import Moments, as_reals, in_units
@@ -98,25 +93,23 @@ class Judge:
         span = self._truth.most - self._truth.least
         return in_units(np.clip((losses - self._truth.least) / span, 0.0, 1.0))
 
-    # ---- exact limits and tests -------------------------------------------------------------
-
     def limits(self, rows: Array, moments: Moments, nats: Floats) -> tuple[Floats, Floats]:
         """Limits of the expected loss of real-valued rows, at errors of exp(-nats) a side."""
-        pairs = [betting_interval(row, one) for row, one in zip(rows, nats.tolist(), strict=True)]
+        pairs = [
+            bounds.betting_interval(row, one) for row, one in zip(rows, nats.tolist(), strict=True)
+        ]
         lows, highs = np.array(pairs, np.float64).reshape(-1, 2).T
         return np.minimum(lows, moments.means), np.maximum(highs, moments.means)
-
-    def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Any, Any]:
-        """Limits of the expected loss, given so many errors each."""
-        return binomial_interval(errors, self.n_units, nats)
 
     def least_gains(self, rows: Array, gains: Moments, nats: Floats) -> Floats:
         """Lower limits of the gain over the baseline; of counted gains without their rows."""
         if gains.are_counts.all():
-            return np.asarray(paired_interval(gains.plus, gains.minus, self.n_units, nats)[0])
+            return np.asarray(
+                bounds.paired_interval(gains.plus, gains.minus, self.n_units, nats)[0]
+            )
         assert self.baseline is not None
         pairs = zip(self._halves(rows, self.baseline), nats.tolist(), strict=True)
-        lows = [betting_interval(row, one)[0] for row, one in pairs]
+        lows = [bounds.betting_interval(row, one)[0] for row, one in pairs]
         return np.minimum(2.0 * np.array(lows) - 1.0, gains.means)
 
     def p_values(
@@ -133,7 +126,7 @@ class Judge:
             return np.asarray(sign_test(*counts))
         halves = self._halves(rows, base)
         halves = 1.0 - halves if of_losses else halves
-        return np.array([betting_p_value(row, 0.5, nats) for row in halves])
+        return np.array([bounds.betting_p_value(row, 0.5, nats) for row in halves])
 
     def _halves(self, rows: Array, base: Array) -> Floats:
         """Gains of each sample as losses in [0, 1]: a half is none."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast.bounds import binomial_interval
 from radabound_fast.bounds.bootstrap import one_sided_level, two_sided_level
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.results import BetterModels, PoolIntervals
@@ -18,21 +19,6 @@ from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-def level_of(
-    enough: Mask, delta: float, bootstrap: Callable[[float, int], float]
-) -> tuple[float, float, float]:
-    """The error of one model's statement, and as many independent models would have that.
-
-    The first is the share of delta of the models that the bootstrap speaks for, `enough`; it finds
-    the level of these from their share and number.  Without any it is Bonferroni's.
-    """
-    k, n, share = len(enough), int(enough.sum()), delta * float(enough.mean())
-    if n == 0:
-        return share, delta / k, float(k)
-    level = bootstrap(share, n)
-    return share, level, share / level
 
 
 class Intervals:
@@ -46,15 +32,18 @@ class Intervals:
     ) -> None:
         self._judge, self._moments = judge, moments
         k, self._enough = len(moments.means), moments.enough(judge.n_units)
-        _, self._level, self._as_if = level_of(
-            self._enough, delta, lambda share, n: two_sided_level(extremes, share, n)
-        )
+        n, share = int(self._enough.sum()), delta * float(self._enough.mean())
+        self._level, self._as_if = delta / k, float(k)
+        if n:
+            self._level = two_sided_level(extremes, share, n)
+            self._as_if = share / self._level
         bonferroni = np.full(k, math.log(2.0 * k / delta))
         self._nats = np.where(self._enough, math.log(2.0 / self._level), bonferroni), bonferroni
         self._limits = np.empty((2, 2, k))  # of expected losses: the bootstrap's and Bonferroni's
         counted = moments.are_counts
         for nats, limits in zip(self._nats, self._limits, strict=True):
-            limits[:, counted] = judge.limits_of_counts(moments.plus[counted], nats[counted])
+            errors = moments.plus[counted]
+            limits[:, counted] = binomial_interval(errors, judge.n_units, nats[counted])
 
     @property
     def is_open(self) -> bool:
@@ -104,9 +93,11 @@ class StepDown:
         self._judge, self._sums, self._rest, self._delta = judge, sums, none_yet, delta
         self._gains, self._p_values = gains, p_values
         k, self._enough = len(p_values), gains.enough(judge.n_units)
-        self._share, self._level, self._as_if = level_of(
-            self._enough, delta, lambda share, n: one_sided_level(-extremes.lowest, share, n)
-        )
+        n, self._share = int(self._enough.sum()), delta * float(self._enough.mean())
+        self._level, self._as_if = delta / k, float(k)
+        if n:
+            self._level = one_sided_level(-extremes.lowest, self._share, n)
+            self._as_if = self._share / self._level
         self._first = self._enough & (p_values <= self._level)
         self._may_be = p_values <= delta  # nothing above is found by any step
         self._nats = np.where(self._enough, -math.log(self._level), math.log(k / delta))

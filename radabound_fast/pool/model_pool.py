@@ -160,8 +160,6 @@ class ModelPool:
         units = "groups of held-out examples, of one population" if grouped else "held-out examples"
         return GUARANTEE.format(certainty=certainty(self.delta), units=units)
 
-    # ---- models ----------------------------------------------------------------------------
-
     @sealed
     def add(self, Y_pred: Any, names: Sequence[Any] | None = None, *, n_threads: int = 1) -> None:
         """Add models.
@@ -246,8 +244,6 @@ class ModelPool:
             seen.add(name)
         return whole
 
-    # ---- what it states --------------------------------------------------------------------
-
     def intervals(self) -> PoolIntervals:
         """Return simultaneous intervals of all models; ValueError without any.
 
@@ -288,16 +284,6 @@ class ModelPool:
         result: BestSet = self._results(self._comparisons)[0]
         return result
 
-    def statements(self) -> tuple[PoolIntervals, BetterModels | None, BestSet]:
-        """Return `intervals()`, `better()`, or None without a baseline, and `best_set()`.
-
-        Rows are read once for all of them.
-        """
-        has_baseline = self._judge.baseline is not None
-        steps = [self._steps] if has_baseline else []
-        intervals, best_set, *better = self._results(self._intervals, self._comparisons, *steps)
-        return intervals, better[0] if has_baseline else None, best_set
-
     def _results(self, *steps: Callable[[], Intervals | StepDown | Comparisons]) -> list[Any]:
         """What each step states, after all rows once more where it needs them."""
         if self.n_models == 0:
@@ -335,14 +321,15 @@ class ModelPool:
         """Return what all of it comes to: sentences, a table, a picture; ValueError without any."""
         from radabound_fast.pool.report import PoolReport
 
-        intervals, better, best_set = self.statements()
+        steps = [] if self._judge.baseline is None else [self._steps]
+        intervals, best_set, *better = self._results(self._intervals, self._comparisons, *steps)
         names = ("n_samples", "n_units", "n_models", "delta", "guarantee")
         return PoolReport(
             metric=self.judged.metric,
             greater_is_better=self.judged.greater_is_better,
             intervals=intervals,
             best_set=best_set,
-            better=better,
+            better=better[0] if better else None,
             baseline=self.baseline_value,
             **{name: getattr(self, name) for name in names},
         )

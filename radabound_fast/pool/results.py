@@ -39,10 +39,7 @@ class _Columns:
         return {name: getattr(self, attribute) for name, attribute in self.of_columns.items()}
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each model as a pandas DataFrame, with the extra ``pandas``.
-
-        The index has the names.
-        """
+        """Return a row for each model by name, a DataFrame; needs the extra ``pandas``."""
         return frame_of(self.names, self.columns())
 
     def _names_where(self, chosen: Mask) -> list[Any]:

@@ -27,7 +27,9 @@ def by_class(frame: Any, classes: list[Any], name: str, ndim: int = 1) -> Any:
 
 def class_order(names: list[Any], classes: list[Any], what: str) -> list[int] | None:
     """Where each class is among the names of columns or rows; None: they say nothing."""
-    place_of = _places(classes)
+    numbered = list(enumerate(classes))[::-1]  # so that of equals the first counts
+    place_of = {str(value): place for place, value in numbered}
+    place_of |= {value: place for place, value in numbered}
     places = [_place(one, place_of) for one in names]
     known = [place for place in places if place is not None]
     if sorted(known) == list(range(len(classes))) and len(names) == len(classes):
@@ -78,7 +80,8 @@ def check_rows(
     all_rows = index
     if part is not None and len(own) == part.sum():
         index = index[part]
-    if own is index or _is_unnamed(own) or len(own) != len(index) or own.equals(index):
+    unnamed = type(own).__name__ == "RangeIndex" and own.start == 0 and own.step == 1
+    if own is index or unnamed or len(own) != len(index) or own.equals(index):
         return
     if not own.isin(index).all() and own.isin(all_rows).all():
         raise ValueError(
@@ -122,20 +125,6 @@ def _are_named(values: Any) -> bool:
     """Whether it is a list of frames or Series."""
     listed = isinstance(values, (list, tuple)) and len(values) > 0
     return listed and (hasattr(values[0], "name") or column_names(values[0]) is not None)
-
-
-def _is_unnamed(index: Any) -> bool:
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-
-
-def _places(classes: list[Any]) -> dict[Any, int]:
-    """The place of each class, by value and by how it is written."""
-    place_of: dict[Any, int] = {}
-    for place, value in enumerate(classes):
-        place_of.setdefault(value, place)
-    for place, value in enumerate(classes):
-        place_of.setdefault(str(value), place)
-    return place_of
 
 
 def _place(name: Any, place_of: dict[Any, int]) -> int | None:

@@ -224,13 +224,10 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     common = np.result_type(*{column.dtype for column in columns})
     if common.kind == "f":
         limit = 2 ** (np.finfo(common).nmant + 1)
-        if any(column.dtype.kind in "iu" and _beyond(column, limit) for column in columns):
+        whole = [column for column in columns if column.dtype.kind in "iu" and column.size]
+        if any(max(int(column.max()), -int(column.min())) > limit for column in whole):
             return np.stack([column.astype(object) for column in columns], axis=1)
     return np.stack(columns, axis=1)
-
-
-def _beyond(integers: NDArray[Any], limit: int) -> bool:
-    return integers.size > 0 and max(int(integers.max()), -int(integers.min())) > limit
 
 
 def as_numbers(values: NDArray[Any], name: str) -> NDArray[Any]:

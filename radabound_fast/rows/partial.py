@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise, starmap
 from typing import Any, Literal, Self, TypeVar
@@ -36,8 +36,8 @@ T = TypeVar("T")
 Ids = Any  # ndarray of int64, or a list
 Span = tuple[int, int]
 
-# the signs of a part of the samples are kept by a worker if they are no more than this
-MOST_KEPT_BYTES = 1 << 26
+# the signs of a part of the samples are stored by a worker if they are no more than this
+MOST_STORED_BYTES = 1 << 26
 # what a thread reads at least: a millisecond or so
 THREAD_BYTES = 1 << 24
 
@@ -57,12 +57,15 @@ _ARRAYS = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Task:
-    """What a worker needs to count rows for a guard: the part that all tasks share."""
+    """What a worker needs to count rows for a guard: the part that all tasks share.
+
+    Neither seed nor labels are in a repr, so that it may be logged.
+    """
 
     n_samples: int
-    labels: Labels | None  # those of a Holdout: with them `reduce` takes predictions
+    labels: Labels | None = field(repr=False)  # of a Holdout: `reduce` takes predictions
 
     @property
     def identity(self) -> bytes:
@@ -96,12 +99,8 @@ class Task:
             )
         return start, stop
 
-    def __repr__(self) -> str:
-        # neither seed nor labels, so that it may be logged
-        return f"{type(self).__name__}(n_samples={self.n_samples})"
 
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class SignedTask(Task):
     """What a worker needs to count losses for a guard that counts signed sums.
 
@@ -110,9 +109,9 @@ class SignedTask(Task):
     (docs/explanation/trust.md).
     """
 
-    seed: int  # of the signs
+    seed: int = field(repr=False)  # of the signs
     n_vectors: int
-    signs: Literal["stored", "generated"]  # whether a worker may keep the signs in memory
+    signs: Literal["stored", "generated"] = field(repr=False)  # "stored": a worker may keep them
 
     @sealed
     def reduce(
@@ -167,9 +166,6 @@ class SignedTask(Task):
         signs = struct.pack("<QQQ", self.seed, self.n_samples, self.n_vectors)
         return hashlib.blake2b(signs, digest_size=_ID_BYTES).digest()
 
-    def __repr__(self) -> str:
-        return f"SignedTask(n_samples={self.n_samples}, n_vectors={self.n_vectors})"
-
 
 @lru_cache(maxsize=8)
 def _store(
@@ -177,7 +173,7 @@ def _store(
 ) -> SignStore:
     """The signs of some samples: a worker counts many blocks under them."""
     n = stop - start
-    stored = signs == "stored" and (n == n_samples or n * n_vectors // 8 <= MOST_KEPT_BYTES)
+    stored = signs == "stored" and (n == n_samples or n * n_vectors // 8 <= MOST_STORED_BYTES)
     if stored:
         check_memory(n, n_vectors)
     return SignStore(seed, n, n_vectors, stored=stored, first_word=start // WORD_BITS)
@@ -231,7 +227,7 @@ class Partial:
     identity : bytes
         A hash of what the guard's partials have in common.
     n_samples : int
-        The guard's.
+        Of the guard.
     spans : tuple of (start, stop)
         The samples that are in it, in order.
     totals : ndarray of int64, shape (k,) or (k, c); or float64, shape (k, c)
@@ -332,8 +328,6 @@ class Partial:
         more = shift - self.unit_shift
         return self.totals << more if more else self.totals
 
-    # ---- bytes ---------------------------------------------------------------------------
-
     def to_bytes(self) -> bytes:
         """The partial in a format of its own, for `from_bytes` of this version or a later one.
 
@@ -362,13 +356,8 @@ class Partial:
     def from_bytes(cls, blob: bytes) -> Self:
         """The partial that `to_bytes` wrote.
 
-        Raises
-        ------
-        TypeError
-            It is no bytes.
-        ValueError
-            It is something else, of a later version, cut short or altered; or has numbers that no
-            losses lead to.
+        TypeError: no bytes.  ValueError: something else, of a later version, cut short or altered;
+        or numbers that no losses lead to.
         """
         import json
 
@@ -477,17 +466,20 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
 
 def each_of(partials: Any, identity: bytes, whose: str) -> Iterator[Partial]:
     """Whole partials of one identity, one by one; `whose` says what one of another is of."""
-    if not np.iterable(partials):
-        kind = type(partials).__name__
-        raise TypeError(f"partials must be an iterable of Partial, got {kind}")
-    for number, partial in enumerate(partials):
+
+    def checked(number: int, partial: Any) -> Partial:
         if not isinstance(partial, Partial):
             raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
         if partial.identity != identity:
             raise ValueError(f"partial {number} is of {whose}")
         if not partial.is_whole:
             raise ValueError(f"partial {number} must have all samples, got {partial!r}")
-        yield partial
+        return partial
+
+    if not np.iterable(partials):
+        kind = type(partials).__name__
+        raise TypeError(f"partials must be an iterable of Partial, got {kind}")
+    return (checked(number, partial) for number, partial in enumerate(partials))
 
 
 def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial]]:

@@ -43,7 +43,7 @@ def draw_part(
         raise ValueError(f"judged must have at least 2 rows or groups to be split, got 1 {what}")
     # the raw stream is the part of NumPy's generators that never changes
     order = np.random.PCG64(seed).random_raw(n_units).argsort(kind="stable")
-    n_chosen = n_kept(n_units, share)
+    n_chosen = size_of_part(n_units, share)
     if strata is not None:
         order = order[strata[order].argsort(kind="stable")]
         steps = (np.arange(n_units + 1) * n_chosen + n_units // 2) // n_units
@@ -53,7 +53,7 @@ def draw_part(
     return is_chosen[units]
 
 
-def n_kept(n_units: int, share: float) -> int:
+def size_of_part(n_units: int, share: float) -> int:
     """Return how many rows, or groups, `draw_part` chooses: the nearest number, halves up."""
     if share == 1.0:
         return n_units
@@ -99,8 +99,8 @@ class Part:
         array = as_array(values, name)
         if isinstance(values, (list, tuple)) and array.dtype.kind in "UO":  # of several types
             places = np.flatnonzero(self.rows).tolist()
-            taken = [[row[place] for place in places] for row in ([values], values)[ndim - 1]]
-            return taken if ndim == 2 else taken[0]
+            chosen = [[row[place] for place in places] for row in ([values], values)[ndim - 1]]
+            return chosen if ndim == 2 else chosen[0]
         return np.compress(self.rows, array, ndim - 1)
 
     def is_of_all(self, values: Any, ndim: int, name: str) -> bool:

@@ -176,7 +176,12 @@ class Answering:
             if not rows.ndim:
                 raise ValueError("predictions must have a row, got a number alone")
             call.n_rows = len(rows) if call.many else 1
-            call.run = self._bound_query(call, head, rows)
+            call.key = head.get("keys" if call.many else "key")
+            named = {name: one for name, one in head.items() if name != "form" and one is not None}
+            if self.guard.of_teams:
+                named["team"] = call.team.name
+            query = self.guard.query_many if call.many else self.guard.query
+            call.run = partial(query, rows, **named)
             limits.check_size(call.n_rows, n_line)
             self._check_part(call)
         except Exception as error:
@@ -193,15 +198,6 @@ class Answering:
                 if key not in part:
                     reason = f"keys of {call.team.name} are {part.text}, got {quoted(key)}"
                     raise limits.exceeded(403, "keys", reason, 0)
-
-    def _bound_query(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
-        """The query of the guard that the call stands for, without its execution."""
-        call.key = head.get("keys" if call.many else "key")
-        query = self.guard.query_many if call.many else self.guard.query
-        named = {name: head[name] for name in head if name != "form" and head[name] is not None}
-        if self.guard.of_teams:
-            named["team"] = call.team.name
-        return lambda: query(rows, **named)
 
     def _answer_in(self, calls: list[Call], log: Log) -> None:
         """Query the guard within the transaction, set the replies, and log them."""
@@ -325,8 +321,8 @@ class Answering:
             if column is None:
                 column = [getattr(answer, name) for answer in answers]
             columns[name] = column.tolist() if isinstance(column, np.ndarray) else column
-        for name in SCORES:
-            columns[name] = [_number(one) for one in columns[name]]
+            if name in (*SCORES, *GAINS):
+                columns[name] = [_number(one) for one in columns[name]]
         return {name: columns[name] for name in names}
 
 

@@ -213,11 +213,9 @@ class Service:
             reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
             raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
-        # the rest is read and dropped: a client that sends all of it first gets this reply too
-        too_large = limits.too_large("octets_a_call", "octets of a body", self._max_body)
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         if length > self._max_body:
-            raise too_large
+            raise self._too_large()
         parts: list[bytes] = []
         n_held = 0
         try:
@@ -226,7 +224,7 @@ class Service:
                     self._at_once.hold(team, len(part))
                     n_held += len(part)
                     if n_held > self._max_body:
-                        raise too_large
+                        raise self._too_large()
                     parts.append(part)
             except ClientDisconnect:
                 raise _refusal(400, "ConnectionError", "the client went away") from None
@@ -236,6 +234,10 @@ class Service:
             yield b"".join(parts)
         finally:
             self._at_once.let_go(team, n_held)
+
+    def _too_large(self) -> Refusal:
+        # the rest is read and dropped: a client that sends all of it first gets this reply too
+        return limits.too_large("octets_a_call", "octets of a body", self._max_body)
 
     async def _query(self, request: Request, team: Team, *, many: bool) -> Response:
         began = time.perf_counter()

@@ -331,9 +331,7 @@ class RemoteGuard:
 
         Parameters
         ----------
-        y_pred : array_like, shape (n_samples,)
-            Predictions, as the guard takes them.
-        guess, key, rerun
+        y_pred, guess, key, rerun
             Arguments of the guard's `query`.
         finalist : str, optional
             In a competition: name these predictions as a finalist of the team, which is confirmed
@@ -341,16 +339,15 @@ class RemoteGuard:
 
         Raises
         ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not predictions for this holdout; nothing has changed.
+        HoldoutExhausted, TypeError, ValueError
+            As the guard's `query` does.
         RuntimeError
             The team has no answers left today.
+        PermissionError
+            The token is not known, queries have ended, or the key is another team's.
         OSError
             The service could not be reached within `timeout`: **whether the query was counted is
-            not known then**.  PermissionError: it does not know the token, queries have ended, or
-            the key is another team's.
+            not known then**.
         """
         arguments = {"guess": guess, "key": key, "rerun": rerun, "finalist": finalist}
         return self._send_query("/query", y_pred, 1, _answer, **arguments)
@@ -360,22 +357,8 @@ class RemoteGuard:
     ) -> Answers[RemoteAnswer]:
         """Query many models in one commit, or none; see the guard's `query_many`.
 
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples)
-        guesses, keys, reruns
-            Arguments of the guard's `query_many`.
-
-        Returns
-        -------
-        Answers
-            Answers to the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted, TypeError, ValueError, RuntimeError, OSError
-            See `query`; ValueError as well if these are more rows, or octets, than the service
-            takes at once.
+        Errors are those of `query`; ValueError as well if these are more rows, or octets, than the
+        service takes at once.
         """
         arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
         for name, values in arguments.items():
@@ -390,26 +373,15 @@ class RemoteGuard:
     def report(self) -> RemoteReport:
         """Report on this team's answers of a `DeclaredSearch`, or on all for the owner.
 
-        Of a competition the report on all finalists, for everybody, once it has ended.
-
-        Raises
-        ------
-        TypeError
-            The guard is no `DeclaredSearch`, and stores no scores.
-        ValueError
-            There are no answers yet.
+        Of a competition the report on all finalists, for everybody, once it has ended.  TypeError
+        with another guard, ValueError before the first answer.
         """
         return self._get("/report", RemoteReport)
 
     def end(self) -> RemoteReport:
         """Confirm the finalists of a competition, as its owner, and return the report.
 
-        Raises
-        ------
-        PermissionError
-            Not the owner's token, or no competition.
-        ValueError
-            No finalist was named.
+        PermissionError without the owner's token or a competition, ValueError without a finalist.
         """
         return self._call("POST", "/end", b"", RemoteReport)
 

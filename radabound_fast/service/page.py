@@ -104,7 +104,7 @@ def page(content: dict[str, Any]) -> str:
         for kind, (width, height, most) in _PICTURES.items()
         if content["points"]
     ]
-    return _TEMPLATE.render(content, pictures=pictures)
+    return _PAGE.render(content, pictures=pictures)
 
 
 def _best_answer(best: Best, team: Team, of_search_rows: bool) -> Headline:
@@ -212,19 +212,15 @@ def _when(second: int) -> str:
     return time.strftime("%b %d, %H:%M:%S", time.gmtime(second))
 
 
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("radabound_fast.service"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {
-        "score": _score, "when": _when, "key": shown_key, "counted": counted,
-        "number": "{:,}".format, "pixels": "{:.1f}".format,
-    }  # fmt: skip
-    return made
-
-
-_TEMPLATE = _environment().get_template("page.html")
+_TEMPLATES = Environment(
+    loader=PackageLoader("radabound_fast.service"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {
+    "score": _score, "when": _when, "key": shown_key, "counted": counted,
+    "number": "{:,}".format, "pixels": "{:.1f}".format,
+}  # fmt: skip
+_PAGE = _TEMPLATES.get_template("page.html")

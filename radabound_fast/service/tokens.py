@@ -59,28 +59,11 @@ class Team(NamedTuple):
 
 
 class Tokens:
-    """Teams in a file, found by their tokens.
+    """Teams in a file, in its order, found by their tokens, and the limits of all `together`.
 
-    Parameters
-    ----------
-    path : path
-    before : Tokens, optional
-        What the file had before it was changed while a service runs.
-
-    Attributes
-    ----------
-    teams : list of Team
-        In the order of the file.
-    together : Team
-        The limits of all teams together.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    ValueError
-        A line is malformed, or its token is an example that everybody knows, or keys are two
-        teams', before and now included; the message has the line's number, and no token.
+    `before` is what the file had before it was changed while a service runs.  ValueError if a line
+    is malformed, its token is an example that everybody knows, or keys are two teams', before and
+    now included; the message has the line's number, and no token.
     """
 
     def __init__(self, path: Path, before: Tokens | None = None) -> None:

@@ -12,14 +12,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
-
-from radabound_fast._extras import needs
-
-with needs("serve"):
-    from anyio import CapacityLimiter, to_thread
-
-T = TypeVar("T")
+from typing import Any, NamedTuple
 
 SERVICE = ""
 # work that is expected to be shorter is done by the thread of the event loop: to pass it, and
@@ -80,18 +73,14 @@ class Turns:
 
 
 class Lane:
-    """One thread, which does the jobs of all teams in fair turns.
+    """Does the jobs of all teams in fair turns, one step at a time, in a thread.
 
-    Parameters
-    ----------
-    together : callable, optional
-        Does a list of works that have a size, in one step.
+    `together` does a list of works that have a size, in one step.
     """
 
     def __init__(self, together: Callable[[list[Any]], None] | None = None) -> None:
         self._together = together
         self._turns = Turns()
-        self._thread = CapacityLimiter(1)
         self._running: asyncio.Task[None] | None = None
         self._rate = math.inf  # seconds that work of size 1 took of late
         self._began: float | None = None  # the present step
@@ -128,7 +117,7 @@ class Lane:
             if expected < SHORT_SECONDS:
                 result, error = self._step(jobs)
             else:
-                result, error = await to_thread.run_sync(self._step, jobs, limiter=self._thread)
+                result, error = await asyncio.to_thread(self._step, jobs)
             self._account(jobs, self.busy_seconds)
             self._began = None
             for job in jobs:

@@ -13,7 +13,7 @@ from radabound_fast._checks import check_count
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.space import INT64, Codes, Found, Space
+from radabound_fast.spaces.space import INT64, Coded, Codes, Space
 from radabound_fast.spaces.tokens import as_float, as_int, plain
 from radabound_fast.spaces.values import (
     check_values,
@@ -78,7 +78,7 @@ class Choice(Space):
             raise outside(self.name, key, self.values)
         return place
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         return self.place(key), self._nats
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
@@ -104,29 +104,17 @@ class Choice(Space):
     def nearest(self, params: Any) -> Any:
         """Return the value that is nearest to a number, or to a configuration.
 
-        Parameters
-        ----------
-        params : object
-            What an optimiser suggests.
+        Of numbers it is the nearest.  Of mappings, nested mappings and lists it is the one with the
+        least sum of squares over the parameters, the first of equals.  Where both have a number,
+        its square is that of the difference on the parameter's own scale: a number stands at the
+        share of the values' numbers that are less, counting half of those that are equal, so that a
+        parameter that was drawn evenly on a logarithmic scale is measured on it.  Else it is 0 for
+        equal categories, and for a parameter that both lack, and 1 for others.  Of anything else it
+        is the value that equals it.
 
-        Returns
-        -------
-        object
-            Of numbers the nearest.  Of mappings, nested mappings and lists: the one with the least
-            sum of squares over the parameters, the first of equals.  Where both have a number, its
-            square is that of the difference on the parameter's own scale: a number stands at the
-            share of the values' numbers that are less, counting half of those that are equal, so
-            that a parameter that was drawn evenly on a logarithmic scale is measured on it.  Else
-            it is 0 for equal categories, and for a parameter that both lack, and 1 for others.  Of
-            anything else the value that equals it.
+        TypeError or ValueError: `params` has other parameters than the values, is not finite, or is
+        no number and equals none.
 
-        Raises
-        ------
-        TypeError, ValueError
-            It has other parameters than the values, is not finite, or is no number and equals none.
-
-        Examples
-        --------
         >>> space = Choice([{"C": 0.01, "kernel": "rbf"}, {"C": 1, "kernel": "poly"}])
         >>> space.nearest({"C": 0.5, "kernel": "poly"}), Choice([1, 2, 4]).nearest(2.9)
         ({'C': 1, 'kernel': 'poly'}, 2)
@@ -221,7 +209,7 @@ class InOrder(Space):
     def _n_codes(self) -> int | None:
         return None if self._items is None else self._items.size + 1
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         k = as_int(key) if self._items is None else self._items.place(key) + 1
         if k is None or k < 1:
             raise ValueError(f"key must be a place in the order, 1, 2, 3, ..., got {quoted(key)}")
@@ -254,7 +242,7 @@ class NamedKeys(Space):
     def size(self) -> int:
         return self._size
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         if not isinstance(key, str):
             raise TypeError(f"key must be a name, got {quoted(key)}")
         return str(key), math.log(self._size)

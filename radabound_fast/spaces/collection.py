@@ -12,7 +12,7 @@ import numpy as np
 from radabound_fast._checks import check_count, check_integer
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.space import Found, Space, log_comb
+from radabound_fast.spaces.space import Coded, Space, log_comb
 from radabound_fast.spaces.values import described, shown
 
 
@@ -31,7 +31,7 @@ class Subset(Space):
         n, s = self._members.size, self._subset_size
         return 2**n if s is None else math.comb(n, s)
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         places = sorted(self._members.place(one) for one in _listed(key))
         if len(set(places)) < len(places):
             raise ValueError(f"key must have different members, got {quoted(key)}")
@@ -67,7 +67,7 @@ class Ensemble(Space):
         n, s = self._space.size, self._n_picks
         return None if n is None or s is None else math.comb(n + s - 1, s)
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         picks = [self._space.find(pick) for pick in _listed(key)]
         s = len(picks)
         if s == 0 or self._n_picks not in (None, s):

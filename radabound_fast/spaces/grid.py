@@ -10,7 +10,7 @@ from radabound_fast._checks import check_integer
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.nearest import Points
-from radabound_fast.spaces.space import ORDER, Found, Space
+from radabound_fast.spaces.space import ORDER, Coded, Space
 from radabound_fast.spaces.tokens import as_int
 from radabound_fast.spaces.values import outside, shown
 
@@ -64,7 +64,7 @@ class Grid(Space):
         """The mappings of names to values."""
         return [{name: c.values for name, c in part.choices.items()} for part in self._parts]
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         _check_mapping(key, "key")
         first = 0
         for part in self._parts:
@@ -80,7 +80,7 @@ class Grid(Space):
         raise outside(wrong.name, key[wrong.name], wrong.values)
 
     def _named(self, key: Mapping[str, Any], what: str) -> list[_GridPart]:
-        """The mappings that have the names of a key."""
+        """The mappings that have the names of a key; ValueError if none has."""
         named = [part for part in self._parts if part.choices.keys() == key.keys()]
         if not named:
             names = " or ".join(str(sorted(part.choices)) for part in self._parts)
@@ -97,21 +97,12 @@ class Grid(Space):
         raise IndexError("place must be below the size of the grid")
 
     def nearest(self, params: Any) -> dict[str, Any]:
-        """Return the key whose every number is nearest to that of `params`.
+        """Return the key whose every number is nearest to that of `params`, a mapping.
 
-        Parameters
-        ----------
-        params : mapping
-            What an optimiser suggests; what is no number must be a value of the grid.  With several
-            mappings, the nearest of what each has, as `Choice.nearest` measures it.
+        With several mappings, the nearest of what each has, as `Choice.nearest` measures it.
+        TypeError or ValueError: it has other names, or a value that is no number and not in the
+        grid.
 
-        Raises
-        ------
-        TypeError, ValueError
-            It has other names, or a value that is no number and not in the grid.
-
-        Examples
-        --------
         >>> grid = Grid({"depth": range(1, 21), "loss": ["log", "exp"]})
         >>> grid.nearest({"depth": 3.4, "loss": "log"})
         {'depth': 3, 'loss': 'log'}

@@ -8,7 +8,7 @@ from typing import Any
 
 from radabound_fast._checks import check_count
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.space import Found, Space, log_comb
+from radabound_fast.spaces.space import Coded, Space, log_comb
 from radabound_fast.spaces.tokens import as_int
 
 
@@ -56,7 +56,7 @@ class Improvements(Space):
     def shows(self) -> str:
         return f"the best score so far on {self.n_levels} levels"
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         n, falls = self._checked(key)
         nats = math.log(n + 1) + math.log(n + 2)
         if n == 0:

@@ -20,10 +20,7 @@ _ABSENT_VALUE = object()  # of a parameter that a point does not have
 
 
 class Points:
-    """Finds the nearest of some points; see `Choice.nearest` for the distance.
-
-    There is at least one point; they are mappings, or nested mappings and lists.
-    """
+    """Finds the nearest of some points, at least one: see `Choice.nearest`."""
 
     def __init__(self, points: list[Any]) -> None:
         listed = [dict(_parameters(point)) for point in points]
@@ -36,11 +33,7 @@ class Points:
         self._is_flat = all(len(point) == len(paths) for point in listed)
 
     def nearest(self, key: Any) -> int:
-        """The place of the nearest point, the first of equals.
-
-        TypeError, ValueError: the key has other parameters than the points, or a number that is not
-        finite.
-        """
+        """The place of the nearest point, the first of equals."""
         parameters = dict(_parameters(key))
         known = parameters.keys() & self._columns.keys()
         differ = parameters.keys() ^ self._columns.keys()
@@ -73,10 +66,7 @@ class _Column:
         distinct, counts = np.unique(numbers[self._is_number], return_counts=True)
         # the share of the points below a value, and half of those that have it
         self._values, self._shares = distinct, (counts.cumsum() - counts / 2) / max(1, counts.sum())
-        self._scaled = self._scale(numbers) if len(distinct) else numbers
-
-    def _scale(self, numbers: Any) -> Any:
-        return np.interp(numbers, self._values, self._shares)
+        self._scaled = np.interp(numbers, distinct, self._shares) if len(distinct) else numbers
 
     def squares(self, value: Any) -> Any:
         """The squared distance of every point from a value, by this parameter alone."""
@@ -86,7 +76,8 @@ class _Column:
                 raise ValueError(f"params must be finite, got {quoted(value)}")
             if not len(self._values):
                 return 1.0
-            return np.where(self._is_number, (self._scaled - self._scale(number)) ** 2, 1.0)
+            place = np.interp(number, self._values, self._shares)
+            return np.where(self._is_number, (self._scaled - place) ** 2, 1.0)
         if value is _ABSENT_VALUE:
             return self._codes != _ABSENT
         return self._codes != self._category.get(token_of(value, "params"), _UNKNOWN)

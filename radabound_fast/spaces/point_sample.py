@@ -78,11 +78,11 @@ def _drawn(space: Any, n: int, rng: np.random.Generator) -> Iterator[Any]:
             f"Choice, or a callable, got {space!r}{hint_for(space, 'points_of')}"
         )
     which = rng.integers(len(mappings), size=n)
-    columns = [
+    points = [
         _points_of(part, int(k), rng)
         for part, k in zip(mappings, np.bincount(which, minlength=len(mappings)), strict=True)
     ]
-    return (next(columns[part]) for part in which)
+    return (next(points[part]) for part in which)
 
 
 def _places(size: int, n: int, rng: np.random.Generator) -> Iterable[int]:

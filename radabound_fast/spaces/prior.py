@@ -11,7 +11,7 @@ from typing import Any
 
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.space import Found, Space
+from radabound_fast.spaces.space import Coded, Space
 from radabound_fast.spaces.tokens import as_tuple, plain, token_of, value_from
 from radabound_fast.spaces.values import len_of
 
@@ -103,7 +103,7 @@ class Prior(Space):
             return len(self._listed)
         return len_of(self.declared) if isinstance(self.declared, Sized) else None
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         if isinstance(self.declared, Space):
             return self.declared.find(key)
         code = token_of(key, "key")

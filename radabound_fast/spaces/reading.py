@@ -53,7 +53,7 @@ def as_space(space: Any) -> Space:
     )
 
 
-_MADE_FROM: dict[str, Callable[..., Space]] = {
+_BY_KIND: dict[str, Callable[..., Space]] = {
     "Choice": lambda name, values: Choice(values_from(values), name=name),
     "Grid": lambda grids: Grid([_grid_from(grid) for grid in grids]),
     "InOrder": lambda items: InOrder(None if items is None else values_from(items)),
@@ -72,9 +72,9 @@ def from_description(description: dict[str, Any]) -> Space:
     """
     fields = dict(description)
     kind = fields.pop("kind")
-    if kind not in _MADE_FROM:
+    if kind not in _BY_KIND:
         raise ValueError(f"space must be passed again, since only its own code can make a {kind}")
-    return _MADE_FROM[kind](**fields)
+    return _BY_KIND[kind](**fields)
 
 
 def _grid_from(description: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ ORDER = "declared_order"
 INT64 = 2**63
 _FEW_MEMBERS = 1000  # subsets of so few are counted exactly
 
-Found = tuple[Hashable, float]
+Coded = tuple[Hashable, float]  # a code, and its nats
 Codes = list[Hashable] | NDArray[np.int64]
 
 
@@ -47,11 +47,11 @@ class Space(ABC):
         """Number of keys; None where it is infinite or unknown."""
 
     @abstractmethod
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         """The code of a key, equal exactly for equal keys, and its nats.
 
-        A code is an int, a string, or a tuple of such.  Raises ValueError, or TypeError, if the key
-        is not in the space.
+        A code is an int, a string, or a tuple of such.  ValueError or TypeError: no key of the
+        space.
         """
 
     @abstractmethod
@@ -63,12 +63,7 @@ class Space(ABC):
 
         Grids and lists return the nearest of their keys; any other space the key that `params`
         equals.  Valid whatever the optimiser saw, as long as the model is trained with what this
-        returns, and that is its key.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Nothing is near: names or categories that the space does not have.
+        returns, and that is its key.  TypeError or ValueError: nothing is near.
         """
         return self.key_of(self.find(params)[0])
 
@@ -157,7 +152,7 @@ class Product(Space):
         sizes = [size for space in self.spaces if (size := space.size) is not None]
         return math.prod(sizes) if len(sizes) == len(self.spaces) else None
 
-    def find(self, key: Any) -> Found:
+    def find(self, key: Any) -> Coded:
         parts = [space.find(part) for space, part in self._split(key, "key")]
         return tuple(code for code, _ in parts), sum(nats for _, nats in parts)
 

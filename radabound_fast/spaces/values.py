@@ -68,7 +68,8 @@ class Steps(Sequence[float]):
             )
         self._tolerance = max(STEP_TOLERANCE, 4 * rounding / self.step)
         self._length = math.floor(n_steps + self._tolerance) + 1
-        self._n_decimals = max(map(_decimals_of, (self.low, self.step)))
+        decimals = (Decimal(repr(one)).normalize().as_tuple() for one in (self.low, self.step))
+        self._n_decimals = max(0, *(-int(one.exponent) for one in decimals))
 
     def __len__(self) -> int:
         return self._length
@@ -112,12 +113,6 @@ class Steps(Sequence[float]):
 
     def __repr__(self) -> str:
         return f"Steps({self.low!r}, {self.high!r}, {self.step!r})"
-
-
-def _decimals_of(number: float) -> int:
-    """How many decimals the number has."""
-    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
-    return max(0, -int(exponent))
 
 
 def check_values(values: Any, name: str) -> Any:

@@ -1,8 +1,4 @@
-"""Paths and folders: one name a file, new files whole or not at all, whatever breaks in.
-
-Names of unfinished files come from `tempfile`: they are made anew (O_EXCL), and for their owner
-alone (mode 600, folders 700).
-"""
+"""Paths and folders: one name a file, new files whole or not at all, whatever breaks in."""
 
 from __future__ import annotations
 
@@ -44,11 +40,6 @@ _PROBE_BYTES = 2**16
 def real_path(path: Path) -> str:
     """Return a path absolute and without symbolic links, the name beside which SQLite's log is."""
     return os.path.realpath(os.fsdecode(path))
-
-
-def part_prefix(target: str) -> str:
-    """Return how names of unfinished files of `target` begin; short enough for any file system."""
-    return f"{os.path.basename(target)[:60]}."
 
 
 def identity_of(found: os.stat_result) -> tuple[int, int]:

@@ -134,16 +134,9 @@ def back_up(path: Path, copy: Path) -> str:
     """Copy a database, as it is at one moment, to a new file; return the kind of its guard.
 
     Whoever else has it open goes on answering.  All of the copy was read and checked before it is
-    there under its name.
-
-    Raises
-    ------
-    FileExistsError
-        Something is at `copy`; it stays as it is.
-    FileNotFoundError, OSError, RuntimeError
-        The database cannot be opened where it is, or the copy cannot be written.
-    ValueError
-        The database is something else, of another format, or damaged.
+    there under its name.  Errors are FileExistsError if something is at `copy`, which stays as it
+    is, OSError or RuntimeError if the database cannot be opened where it is or the copy cannot be
+    written, and ValueError if it is something else, of another format, or damaged.
     """
     target, name = real_path(copy), os.fsdecode(copy)
 

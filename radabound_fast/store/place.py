@@ -1,8 +1,7 @@
 """Where an open database is: its file, SQLite's log beside it, and the index of that log.
 
-A commit is in the log first.  Who opens the file must therefore find the same log beside it, or
-answers are lost: so one process never uses two names of a file, and an open database whose log or
-index was deleted, moved or replaced releases no answer.
+A commit is in the log first.  Who opens the file must find the same log beside it, or answers are
+lost.
 """
 
 from __future__ import annotations
@@ -42,16 +41,10 @@ class Place:
     `path` is absolute and has no symbolic links; `identity` is device and inode of the file,
     whatever its name.
 
-    Raises
-    ------
-    OSError
-        There is no such file, or it cannot be read and written.
-    ValueError
-        It is not a regular file, or has the log of another mode beside it.
-    RuntimeError
-        The process that this one was forked from had it open at the fork.  Or whoever opened it
-        next would not see what is committed here: it has several names, is mounted without its
-        folder, or is open while its log, or the index of that, is gone.
+    Errors are OSError if the file cannot be read and written, and ValueError if it is no regular
+    file or has the log of another mode beside it.  RuntimeError: it was open in the parent when
+    this process was forked, or whoever opened it next would not see what is committed here, since
+    it has several names, is mounted without its folder, or is open while a file beside it is gone.
     """
 
     def __init__(self, path: Path) -> None:

@@ -67,17 +67,10 @@ class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
     `path` is absolute and has no symbolic links.  With `durability` "power" every commit waits for
-    the disk, with "process" none does, and a power cut may cost the record.
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        There is no such file, or it cannot be read and written.
-    ValueError
-        It is something else, of another format, or damaged.
-    RuntimeError
-        It has several names, or is mounted without its folder: what is left of a transaction that
-        was broken off is beside one name alone.
+    the disk, with "process" none does, and a power cut may cost the record.  Errors are OSError if
+    the file cannot be read and written, ValueError if it is something else or damaged, and
+    RuntimeError if it has several names, or is mounted without its folder: what is left of a
+    transaction that was broken off is beside one name alone.
     """
 
     schema: ClassVar[Schema]

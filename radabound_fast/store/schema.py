@@ -1,8 +1,7 @@
 """What a database holds: tables that show its kind and format, JSON texts, and checksums.
 
-The database of a guard has one table with one row; that of a search has a row for its description
-and one for each query, and that of a guard that keeps its events one for each event.  Format 1 is a
-database as it is made.  The first service that opens it adds the tables of its log: format 2.
+Format 1 is a database as it is made.  The first service that opens it adds the tables of its log:
+format 2.
 """
 
 from __future__ import annotations

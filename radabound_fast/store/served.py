@@ -1,8 +1,5 @@
-"""The log of a service, in the database of its guard: several calls are one transaction.
-
-A call's answer, what it counted and how the guard stands after it are committed together.  So
-whoever did not get the answer may send the call again, with its key (`Log.find`), and whatever dies
-meanwhile, nothing is counted twice and nothing that was released is forgotten.
+"""The log of a service, in its guard's database: answer and count are committed together, so that
+whoever did not get the answer may send the call again, with its key (`Log.find`).
 """
 
 from __future__ import annotations
@@ -10,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -83,16 +79,10 @@ class Log:
     def add(self, calls: list[Served], best: list[Best]) -> None:
         """Store calls, and count them; of each team the best answer, unless it has a better one."""
         self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)
-        n_calls: Counter[tuple[str, int]] = Counter()
-        n_answers: Counter[tuple[str, int]] = Counter()
-        for call in calls:
-            team_and_day = call.team, call.second // SECONDS_A_DAY
-            n_calls[team_and_day] += 1
-            n_answers[team_and_day] += call.n_answers
         self._database.executemany(
             "INSERT INTO served_by_day VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
             "n_calls = n_calls + excluded.n_calls, n_answers = n_answers + excluded.n_answers",
-            [(*team_and_day, n, n_answers[team_and_day]) for team_and_day, n in n_calls.items()],
+            [(call.team, call.second // SECONDS_A_DAY, 1, call.n_answers) for call in calls],
         )
         self._database.executemany(
             "INSERT INTO served_best VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET rank = "

@@ -14,7 +14,6 @@ from typing import Any
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
-    part_prefix,
     sync_folder,
     why_not_written,
 )
@@ -91,7 +90,7 @@ def make_database(
     `check` may open the file and refuse it before it has its name.  FileExistsError if something is
     there, OSError if it cannot be written.
     """
-    folder, prefix = os.path.dirname(target), part_prefix(target)
+    folder, prefix = os.path.dirname(target), f"{os.path.basename(target)[:60]}."  # not too long
     with (
         naming(name),
         tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder) as scratch,

@@ -132,13 +132,6 @@ def test_a_sorted_file_has_the_limits_of_a_shuffled_one_or_nearly():
             assert widths[1] == pytest.approx(widths[0], rel=0.03)
 
 
-def test_the_capital_falls_in_mu():
-    for losses in LOSSES.values():
-        capital = capital_of(losses, 5.0)
-        grid = [capital(mu) for mu in np.linspace(1e-3, 1.0, 100)]
-        assert np.all(np.diff(grid) <= 1e-9)
-
-
 def test_little_variance_makes_it_narrower_than_the_relative_entropy():
     # upper sides at 1,000 keys; relative entropy gives .0288 and .0265
     nats = math.log(2 / 0.1 * 1000)

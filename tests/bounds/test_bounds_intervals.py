@@ -8,24 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.testing import assert_array_equal
+from support import log_lower_tail
 
 from radabound_fast._kernels.search import tail_over_first
 from radabound_fast.bounds import binomial_interval, kl_interval
 
 DIGITS = 50
-
-
-def log_upper_tail(count, m, p):
-    """``ln P(Bin(m, p) >= count)``, summed term by term at 50 digits."""
-    p = mpf(p)
-    term = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
-    total = term
-    for k in range(count, m):
-        term *= mpf(m - k) / (k + 1) * p / (1 - p)
-        total += term
-        if term < total * mpf(10) ** -DIGITS:
-            break
-    return mp.log(total)
 
 
 def kl(p, q):
@@ -49,13 +37,13 @@ def test_a_binomial_limit_is_the_first_float_or_so_whose_tail_is_small_enough(da
     with mp.workdps(DIGITS):
         mean = mpf(count) / m
         if low > 0.0:
-            assert -log_upper_tail(count, m, low) >= nats
+            assert -log_lower_tail(m - count, m, 1 - mpf(low)) >= nats
             nearer = mpf(low) + share * (mean - low) + mpf(low) * (1 + nats) * mpf(2) ** -44
-            assert nearer >= mean or -log_upper_tail(count, m, nearer) < nats
+            assert nearer >= mean or -log_lower_tail(m - count, m, 1 - nearer) < nats
         if high < 1.0:
-            assert -log_upper_tail(m - count, m, 1 - mpf(high)) >= nats
+            assert -log_lower_tail(count, m, high) >= nats
             nearer = mpf(high) - share * (high - mean) - mpf(2) ** -44
-            assert nearer <= mean or -log_upper_tail(m - count, m, 1 - nearer) < nats
+            assert nearer <= mean or -log_lower_tail(count, m, nearer) < nats
 
 
 @settings(deadline=None, max_examples=300)

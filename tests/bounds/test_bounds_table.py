@@ -15,35 +15,36 @@ CONFIGURATIONS = list(
     product([1, 60, 4000, 10**6, 2**40], [1, 32, 2**23], [0.01, 0.05, 0.3, 0.95], [1e-9, 0.1, 0.7])
 )
 
+# phrases of every guarantee
+ALWAYS = (
+    "fixed in advance",
+    "Never for an adaptive analyst",
+    "Assumed: independent held-out examples of one law",
+)
+
 each_row = pytest.mark.parametrize("name", BOUNDS)
 
 
 def test_the_table_has_the_four_bounds_and_cannot_be_changed():
-    assert list(BOUNDS) == ["bernstein", "bernstein-split", "mclt", "fixed-sequence"]
-    assert set(PAPER) == set(BOUNDS) - {"fixed-sequence"}
+    # proved; estimators and sides, the default first; threshold, by Theorem 7 or delta itself
+    of_paper = False, ("plain", "half-range"), (False, True), 0.1 * (1.0 - 0.1)
+    rows = [*((name, *of_paper) for name in ("bernstein", "bernstein-split", "mclt"))]
+    rows.append(("fixed-sequence", True, ("half-range",), (True,), 0.1))
+    assert rows == [
+        (row.name, row.proved, row.estimators, row.sides, row.threshold(0.1))
+        for row in BOUNDS.values()
+    ]
+    assert list(BOUNDS) == [row[0] for row in rows]
+    assert [name for name in BOUNDS if BOUNDS[name].free(4000, 0.05, 0.1)] == ["fixed-sequence"]
+    assert [name for name in BOUNDS if BOUNDS[name].asymptotic] == ["mclt"]
     # in the order in which they halt
+    assert set(PAPER) == set(BOUNDS) - {"fixed-sequence"}
     widths = [BOUNDS[name].excess(-2.4, 4000, 32) for name in PAPER]
     assert widths == sorted(widths, reverse=True)
-    assert all(row.name == name for name, row in BOUNDS.items())
-    assert [row.proved for row in BOUNDS.values()] == [False, False, False, True]
     with pytest.raises(TypeError):
         BOUNDS["bernstein"] = BOUNDS["mclt"]
     with pytest.raises(AttributeError):
         BOUNDS["bernstein"].proved = True
-
-
-def test_rows_list_the_estimators_and_sides_they_allow_default_first():
-    for name in PAPER:
-        assert BOUNDS[name].estimators == ("plain", "half-range")
-        assert BOUNDS[name].sides == (False, True)
-    assert BOUNDS["fixed-sequence"].estimators == ("half-range",)
-    assert BOUNDS["fixed-sequence"].sides == (True,)
-
-
-def test_the_threshold_is_that_of_theorem_7_or_delta_itself():
-    for name in PAPER:
-        assert BOUNDS[name].threshold(0.1) == 0.1 * (1.0 - 0.1)
-    assert BOUNDS["fixed-sequence"].threshold(0.1) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -109,11 +110,6 @@ def test_fixed_sequence_spends_three_fifths_of_delta_on_signs_and_two_on_the_uni
         assert flat == bounds.binomial_queries(4000, epsilon, 0.02)
 
 
-@pytest.mark.parametrize("name", PAPER)
-def test_the_papers_rows_answer_nothing_without_signs(name):
-    assert BOUNDS[name].free(4000, 0.05, 0.1) is None
-
-
 @pytest.mark.parametrize("two_sided", [False, True])
 @pytest.mark.parametrize("estimator", ["plain", "half-range"])
 @pytest.mark.parametrize("n_vectors", [16, 32, 512])
@@ -123,16 +119,12 @@ def test_guarantees_of_the_papers_rows_say_what_is_claimed_and_what_is_proved(
     for name in PAPER:
         row = BOUNDS[name]
         words = row.guarantee(4000, n_vectors, 0.07, 0.1, estimator, two_sided)
-        assert "The paper claims (Theorem 7" in words
-        assert row.source in words
-        assert "fixed in advance" in words
-        assert "not at the halting time" in words
-        assert "Never for an adaptive analyst" in words
+        claimed = "The paper claims (Theorem 7", row.source, "not at the halting time"
+        assert all(phrase in words for phrase in (*claimed, *ALWAYS))
         assert ("two-sided" in words, "one-sided" in words) == (two_sided, not two_sided)
         assert ("plain estimator, not for half-range" in words) == (estimator == "half-range")
         assert ("heuristic" in words, "asymptotic" in words) == (name == "mclt",) * 2
         assert ("finite-sample" in words) == (name != "mclt")
-        assert "Assumed: independent held-out examples of one law" in words
         assert "No query can be answered" not in words
         if name != "mclt":
             implied = n_vectors <= row.proved_up_to[estimator]
@@ -153,12 +145,9 @@ def test_the_guarantee_of_fixed_sequence_is_proved_and_never_for_an_adaptive_ana
 ):
     row = BOUNDS["fixed-sequence"]
     words = row.guarantee(m, 256, 0.05, 0.1, max_queries=max_queries)
-    for phrase in ("It is proved", "two-sided", "finite-sample", "fixed in advance", union):
-        assert phrase in words
-    assert "halting time that depends on the data" in words
-    assert "Never for an adaptive analyst" in words
+    when = "two-sided", "finite-sample", "halting time that depends on the data"
+    assert all(phrase in words for phrase in ("It is proved", *when, union, *ALWAYS))
     assert "heuristic" not in words and "one-sided" not in words
-    assert "Assumed: independent held-out examples of one law" in words
 
 
 @each_row

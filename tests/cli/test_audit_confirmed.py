@@ -1,21 +1,27 @@
 """``radabound audit --confirm-share``: the best on some rows, confirmed on the others."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from radabound_fast import ConfirmedSearch, Holdout, pack_losses
-from radabound_fast.cli import main
 
 M, K = 1000, 300
 RNG = np.random.default_rng(7)
 Y = RNG.integers(0, 2, M)
 P = Y ^ (RNG.random((K, M)) < RNG.uniform(0.1, 0.3, (K, 1)))
-SHARE = ["--confirm-share", "0.4", "--seed", "5", "--delta", "0.1"]
+SHARE = ["--delta", "0.1", "--confirm-share", "0.4", "--seed", "5"]
+PREDICTIONS = ["audit", "--predictions", "p.npy", "--labels", "y.npy"]
+FILES = {
+    "predictions": PREDICTIONS,
+    "losses": ["audit", "--losses", "losses.npy", "--no-transpose"],
+    "packed": ["audit", "--losses", "packed.npy", "--packed", "--n-samples", M],
+}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("y.npy", Y)
@@ -24,24 +30,10 @@ def folder(tmp_path, monkeypatch):
     np.save("packed.npy", pack_losses(P != Y).words)
 
 
-def audit(capsys, *arguments):
-    code = main(["audit", *map(str, arguments), *SHARE])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-PREDICTIONS = ["--predictions", "p.npy", "--labels", "y.npy"]
-FILES = {
-    "predictions": PREDICTIONS,
-    "losses": ["--losses", "losses.npy", "--no-transpose"],
-    "packed": ["--losses", "packed.npy", "--packed", "--n-samples", M],
-}
-
-
 @pytest.mark.parametrize("n", [1, 7])
 @pytest.mark.parametrize("kind", FILES)
-def test_it_is_the_search_that_the_library_would_make(capsys, kind, n):
-    code, out, _ = audit(capsys, *FILES[kind], "--finalists", n, "--json", "--output", "a.csv")
+def test_it_is_the_search_that_the_library_would_make(run, kind, n):
+    code, out, _ = run(*FILES[kind], *SHARE, "--finalists", n, "--json", "--output", "a.csv")
     told = json.loads(out)["confirmed"]
     search = ConfirmedSearch(Y, delta=0.1, confirm_share=0.4, seed=5)
     scores = search.score_many(P)
@@ -54,30 +46,24 @@ def test_it_is_the_search_that_the_library_would_make(capsys, kind, n):
     assert written.shape == (K, 2) and np.allclose(written[:, 1], scores)
 
 
-def test_the_sentence_and_the_picture(capsys, tmp_path):
-    code, out, _ = audit(capsys, *PREDICTIONS, "--metric", "accuracy", "--plot", "f.png")
+def test_the_sentence_and_the_picture(run):
+    code, out, _ = run(*PREDICTIONS, *SHARE, "--metric", "accuracy", "--plot", "f.png")
     search = ConfirmedSearch(Holdout(Y, metric="accuracy"), delta=0.1, confirm_share=0.4, seed=5)
     best = int(search.score_many(P).argmax())
     search.confirm({f"query {best + 1}": P[best]})
     assert code == 0 and str(search.report()) in out and "300 queries on 1,000 samples" in out
-    assert (tmp_path / "f.png").stat().st_size > 1000
+    assert Path("f.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["--space-size", 1000], "--space-size must be left out with --confirm-share"),
-        (["--epsilon", 0.1], "--epsilon must be left out with --confirm-share"),
-        (["--finalists", 0], "finalists must be at least 1"),
-        (["--confirm-share", 1], "--confirm-share must be below 1"),
+        ([*SHARE, "--space-size", 1000], "--space-size must be left out with --confirm-share"),
+        ([*SHARE, "--epsilon", 0.1], "--epsilon must be left out with --confirm-share"),
+        ([*SHARE, "--finalists", 0], "finalists must be at least 1"),
+        ([*SHARE, "--confirm-share", 1], "--confirm-share must be below 1"),
+        ([*SHARE[:2], "--finalists", 2], "--finalists must be given with --confirm-share"),
     ],
 )
-def test_bad_options_are_one_line(capsys, arguments, said):
-    code = main(["audit", *PREDICTIONS, *SHARE, *map(str, arguments)])
-    out, err = capsys.readouterr()
-    assert (code, out) == (2, "") and said in err and err.count("\n") == 1
-
-
-def test_finalists_need_a_share(capsys):
-    assert main(["audit", *PREDICTIONS, "--delta", "0.1", "--finalists", "2"]) == 2
-    assert "--finalists must be given with --confirm-share" in capsys.readouterr().err
+def test_bad_options_are_one_line(refuse, arguments, message):
+    refuse(message, *PREDICTIONS, *arguments)

@@ -1,10 +1,7 @@
 """``radabound gate``: verdicts, exit codes, and the files that tell a CI system."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,23 +22,22 @@ NEW = [*GATE, "--baseline", "production.npy"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, values in {"y": Y, **MODELS}.items():
         np.save(f"{name}.npy", values)
-    return tmp_path
 
 
-def results_of(name: str, wrong: Any, names: Any = None) -> None:
+def results_of(name, wrong, names=None):
     names = [f"case {i}" for i in range(len(wrong))] if names is None else names
-    lines = (
-        json.dumps({"case": case, "passed": not bool(error)})
-        for case, error in zip(names, wrong, strict=True)
-    )
-    Path(name).write_text("\n".join(lines))
+    cases = [
+        {"case": name, "passed": not error}
+        for name, error in zip(names, wrong.tolist(), strict=True)
+    ]
+    Path(name).write_text("\n".join(map(json.dumps, cases)))
 
 
-def test_exit_codes_are_the_verdicts(run, folder: Path) -> None:
+def test_exit_codes_are_the_verdicts(run):
     assert run(*NEW)[0] == 0
     code, out, _ = run(*GATE, "--candidate", "alike.npy")
     assert code == 1 and out.startswith("Candidate 1 did not pass: these rows do not prove that it")
@@ -58,7 +54,7 @@ def test_exit_codes_are_the_verdicts(run, folder: Path) -> None:
     assert run(*GATE, "--candidate", "alike.npy")[0] == 3
 
 
-def test_one_command_makes_the_gate_and_asks(run, folder: Path) -> None:
+def test_one_command_makes_the_gate_and_asks(run, refuse):
     conditions = ["--delta", ".1", "--margin", "-.02", "--n-candidates", "5", "--release", "three"]
     code, out, _ = run(*NEW, *conditions, "--candidate", "better.npy", "--json")
     told = json.loads(out)
@@ -67,11 +63,11 @@ def test_one_command_makes_the_gate_and_asks(run, folder: Path) -> None:
     kept = Gate.open("release.db").parameters
     assert (kept["delta"], kept["margin"], kept["n_candidates"]) == (0.1, -0.02, 5)
     # conditions are in the file, and another one is refused
-    code, _, err = run(*GATE, "--margin", "0", "--candidate", "alike.npy")
-    assert code == 2 and "margin must be -0.02, with which release.db was made, got 0.0" in err
+    other = "margin must be -0.02, with which release.db was made, got 0.0"
+    refuse(other, *GATE, "--margin", "0", "--candidate", "alike.npy")
 
 
-def test_files_for_a_ci_system(run, folder: Path) -> None:
+def test_files_for_a_ci_system(run):
     Path("summary.md").write_text("before\n")
     run(*NEW, "--candidate", "alike.npy", "--junit", "fail.xml", "--summary", "summary.md")
     run(*GATE, "--candidate", "better.npy", "--junit", "pass.xml", "--summary", "summary.md")
@@ -84,18 +80,17 @@ def test_files_for_a_ci_system(run, folder: Path) -> None:
     assert "| 2 | pass | the baseline |" in text
 
 
-def test_slices_and_bars(run, folder: Path) -> None:
+def test_slices_and_bars(run, refuse):
     np.save("part.npy", (np.arange(M) < 400).astype(np.int8))
     sliced = ["--slice", "first=part.npy", "--slice-margin", ".1", "--at-most", ".2"]
     code, out, _ = run(*NEW, *sliced, "--candidate", "better.npy")
     assert code == 0 and "on no slice (first) it is worse" in out and "at most 0.2" in out
     for bad, message in (("part.npy", "--slice must be NAME=FILE"), ("a=y3.npy", "must hold 1")):
         np.save("y3.npy", np.full(M, 3))
-        code, _, err = run(*NEW, "--slice", bad)
-        assert code == 2 and message in err
+        refuse(message, *NEW, "--slice", bad)
 
 
-def test_results_are_matched_by_the_names_of_their_cases(run, folder: Path) -> None:
+def test_results_are_matched_by_the_names_of_their_cases(run, refuse):
     wrong = {name: MODELS[name] != Y for name in MODELS}
     order = RNG.permutation(M)
     names = [f"case {i}" for i in range(M)]
@@ -107,14 +102,12 @@ def test_results_are_matched_by_the_names_of_their_cases(run, folder: Path) -> N
     straight = Gate(M, baseline=wrong["production"])
     assert straight.query(wrong["better"]).passed
     results_of("few.jsonl", wrong["alike"][1:], names[1:])
-    code, _, err = run(*ask, "few.jsonl")
-    assert code == 2 and "few.jsonl lacks case 'case 0'" in err
+    refuse("few.jsonl lacks case 'case 0'", *ask, "few.jsonl")
     assert Gate.open("r.db").n_answered == 1
-    code, _, err = run(*ask, "better.jsonl", "--labels", "y.npy")
-    assert code == 2 and "--labels must be left out with results" in err
+    refuse("--labels must be left out with results", *ask, "better.jsonl", "--labels", "y.npy")
 
 
-def test_without_a_candidate_it_says_where_the_gate_stands(run, folder: Path) -> None:
+def test_without_a_candidate_it_says_where_the_gate_stands(run):
     run(*NEW, "--candidate", "better.npy")
     code, out, _ = run("gate", "release.db")
     assert code == 0 and out.startswith("1 candidate, 1 pass; in production: candidate 1.")
@@ -136,14 +129,12 @@ def test_without_a_candidate_it_says_where_the_gate_stands(run, folder: Path) ->
         ([*NEW, "--candidate", "better.npy", "--summary", "no/x.md"], "its folder does not exist"),
     ],
 )
-def test_misuse_is_one_line(run, folder: Path, arguments: list[str], message: str) -> None:
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+def test_misuse_is_one_line(refuse, arguments, message):
+    refuse(message, *arguments)
     assert not Path("release.db").exists()
 
 
 @pytest.mark.parametrize("option", [["--slice", "a=y.npy"], ["--baseline", "better.npy"]])
-def test_no_option_is_ignored(run, folder: Path, option: list[str]) -> None:
+def test_no_option_is_ignored(run, refuse, option):
     run(*NEW)
-    code, out, err = run("gate", "release.db", *option)
-    assert (code, out) == (2, "") and f"--labels must be given with {option[0]}" in err
+    refuse(f"--labels must be given with {option[0]}", "gate", "release.db", *option)

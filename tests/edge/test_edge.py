@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import needs
 
 from radabound_fast import DeclaredSearch, HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState, margins_header
@@ -56,9 +57,7 @@ def on_microbit(program, *arguments):
 
 def build(machine, out, n_vectors=32, extra=""):
     """make's target for one machine -> a function that runs it: state file, losses -> process."""
-    for tool in ["make", *TOOLS[machine]]:
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
+    needs("make", *TOOLS[machine])
     options = [f"OUT={out}", f"VECTORS={n_vectors}", "CFLAGS=-Os -Werror", f"EXTRA={extra}"]
     name = "guard_board" if machine == "microbit" else "guard_stream"
     program = out / f"{name}-{machine}"
@@ -261,9 +260,7 @@ int main(void)
 
 
 def test_the_microbit_looks_up_the_intervals_of_a_declared_search(tmp_path):
-    for tool in TOOLS["microbit"]:
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
+    needs(*TOOLS["microbit"])
     (tmp_path / "intervals.h").write_text(margins_header(1000, 80, 0.1))
     (tmp_path / "intervals.c").write_text(PRINTED)
     board, program = EDGE / "board", tmp_path / "intervals"
@@ -409,9 +406,7 @@ def test_without_losses_or_a_place_for_answers_the_state_is_left_as_it_is(native
 
 @pytest.mark.thorough
 def test_the_commands_of_the_page_run_as_printed(tmp_path):
-    for tool in ["bash", *TOOLS["native"], *TOOLS["microbit"], "make"]:
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
+    needs("bash", *TOOLS["native"], *TOOLS["microbit"], "make")
     page = PAGE.read_text(encoding="utf-8").partition("## Packages")[0]
     page = page.replace("\\\n", "")  # lines that go on
     commands = re.findall(r"^    ((?:radabound|make|build/edge/\S+) .*)$", page, re.M)
@@ -448,8 +443,7 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
 
 
 def test_the_program_of_the_page_compiles(tmp_path):
-    if shutil.which("cc") is None:
-        pytest.skip("needs cc")
+    needs("cc")
     page = PAGE.read_text(encoding="utf-8")
     first, statements = re.findall(r"```c\n(.*?)```", page, re.S)[0].split("\n\nif", 1)
     given = "#include <stddef.h>\nint read_slot(void *, int, void *), broken(void);\n"

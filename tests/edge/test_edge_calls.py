@@ -6,7 +6,6 @@ that fails, does less or has been damaged.
 
 import ctypes
 import itertools
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import needs
 
 from radabound_fast import HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState
@@ -34,8 +34,7 @@ class Storage(ctypes.Structure):
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
     """By the number of vectors."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs cc")
+    needs("cc")
     folder, loaded = tmp_path_factory.mktemp("libraries"), {}
     trap = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
     for n_vectors in N_VECTORS:
@@ -355,6 +354,7 @@ def test_a_slot_that_was_torn_anywhere_is_taken_only_if_it_is_whole(device):
         ({"delta": 0.2}, [3, 1]),
         ({"n_samples": 101}, [5, 5]),
         ({"bound": "fixed-sequence"}, [0, 1]),
+        ({"bound": "bernstein"}, [9, 0]),
         ({"bound": "fixed-sequence", "epsilon": 0.9, "max_queries": 3}, [2, 3]),
         ({}, [4, 4]),  # copies of one that went apart
     ],

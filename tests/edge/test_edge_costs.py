@@ -1,10 +1,10 @@
 """The guard in C costs little on small CPUs, and what docs/reference/microcontroller.md says."""
 
 import importlib
-import shutil
 from pathlib import Path
 
 import pytest
+from support import needs
 
 DOCS = Path(__file__).parents[2] / "docs"
 if not DOCS.exists():
@@ -38,9 +38,7 @@ def test_the_table_has_every_cpu_and_number_of_vectors(script):
     ],
 )
 def test_a_cpu_is_measured_again_within_a_tenth(script, cpu, n_vectors, tmp_path):
-    for tool in ["make", "arm-none-eabi-gcc", "qemu-system-arm"]:
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
+    needs("make", "arm-none-eabi-gcc", "qemu-system-arm")
     found, said = script.measure(cpu, n_vectors, tmp_path), script.documented()[cpu, n_vectors]
     for name, got, documented in zip(found._fields, found, said, strict=True):
         assert abs(got - documented) <= max(documented / 10, 1), name  # other versions of GCC

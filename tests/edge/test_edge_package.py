@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from support import needs
 
 from radabound_fast.edge import EdgeState
 
@@ -19,12 +20,6 @@ GUARD = SRC / "edge" / "radabound_edge.c"
 PAGE = ROOT / "docs" / "reference" / "microcontroller.md"
 
 pytestmark = pytest.mark.source
-
-
-def needs(*tools):
-    for tool in tools:
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
 
 
 def run(*command, **options):

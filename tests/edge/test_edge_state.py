@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import needs
 
 from radabound_fast import DeclaredSearch
 from radabound_fast.bounds import BOUNDS
@@ -212,18 +212,11 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
             EdgeState.from_file(content)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"n_samples": 1001}, {"n_vectors": 33}, {"epsilon": 0.31}, {"delta": 0.11},
-     {"bound": "bernstein"}, {"seed": 8}, {"bound": "fixed-sequence"}],
-    ids=str,
-)  # fmt: skip
 @pytest.mark.parametrize("swapped", [False, True])
-def test_slots_of_two_guards_are_refused(change, swapped):
-    """One argument at a time differs; the halves are as long as the longer slot."""
-    slots = [replace(new(), n_answered=9).to_bytes(), new(**change).to_bytes()]
-    length = max(map(len, slots))
-    halves = [slot.ljust(length, b"\xff") for slot in slots]
+def test_slots_of_guards_with_other_vectors_are_refused(swapped):
+    """The halves are as long as the longer slot."""
+    slots = [replace(new(), n_answered=9).to_bytes(), new(n_vectors=33).to_bytes()]
+    halves = [slot.ljust(len(slots[1]), b"\xff") for slot in slots]
     with pytest.raises(ValueError, match="the slots are of two guards"):
         EdgeState.from_file(b"".join(halves[::-1] if swapped else halves))
 
@@ -379,8 +372,7 @@ def test_a_part_must_be_named(command):
 
 def compiled(folder, text, *flags):
     """What a C program prints."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs cc")
+    needs("cc")
     (folder / "main.c").write_text(text)
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", *flags]
     subprocess.run(["cc", *strict, "main.c", "-o", "main"], cwd=folder, check=True)

@@ -1,6 +1,7 @@
 """Predictions and losses from files: the same rows from every format, or one clear error."""
 
 import gzip
+import io
 import os
 import sys
 import zipfile
@@ -169,31 +170,6 @@ def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept,
     np.testing.assert_array_equal(found, words)
 
 
-def test_packed_rows_need_to_fit_their_samples(tmp_path):
-    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
-    for n_samples, wanted in [(8, "1 byte for 8 samples"), (17, "3 bytes for 17 samples")]:
-        message = error_of(read, path, packed="big", n_samples=n_samples)
-        assert message == f"p.npy must have packed rows of {wanted}, got 2"
-    assert "packed rows need n_samples" in error_of(read, path, packed=True)
-    options = {"packed": True, "transpose": True, "n_samples": 9}
-    assert "packed rows cannot be transposed" in error_of(read, path, **options)
-    write(path, np.zeros((3, 2), dtype=np.uint64))
-    message = error_of(read, path, packed=True, n_samples=64)
-    assert message == "p.npy must have packed rows of 1 word for 64 samples, got 2"
-    write(path, np.zeros((3, 2), dtype=np.int8))
-    message = error_of(read, path, packed=True, n_samples=9)
-    assert message == "p.npy must hold packed rows, uint64 or uint8, got int8"
-
-
-def test_the_bit_order_of_bytes_is_asked_for_and_words_have_one(tmp_path):
-    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
-    message = error_of(read, path, packed=True, n_samples=16)
-    assert "--packed big" in message and "--packed little" in message
-    write(path, np.zeros((3, 2), dtype=np.uint64))
-    message = error_of(read, path, packed="big", n_samples=100)
-    assert message.endswith("words, whose bits have one order: leave bitorder out")
-
-
 def test_a_square_file_needs_a_choice(tmp_path, suffix):
     square = np.array([[1, 1], [0, 0]])
     path = write(tmp_path / f"p{suffix}", square)
@@ -201,20 +177,6 @@ def test_a_square_file_needs_a_choice(tmp_path, suffix):
         files.open_losses(path, n_samples=2)
     np.testing.assert_array_equal(read(path, transpose=False), square)
     np.testing.assert_array_equal(read(path, transpose=True), square.T)
-
-
-def test_the_wrong_m_is_told_before_the_square(tmp_path, suffix):
-    path = write(tmp_path / f"p{suffix}", np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="must have 4 samples to a query, got 3 queries of 3$"):
-        files.open_losses(path, n_samples=4)
-
-
-def test_the_wrong_way_round_is_told(tmp_path, suffix):
-    path = write(tmp_path / f"p{suffix}", np.zeros((4, 3)))
-    with pytest.raises(ValueError, match="got 4 queries of 3; transposed it would fit"):
-        files.open_losses(path, n_samples=4)
-    with pytest.raises(ValueError, match="got 3 queries of 4; transposed it would fit"):
-        files.open_losses(path, n_samples=3, transpose=True)
 
 
 def test_a_missing_file_is_not_found(tmp_path, suffix):
@@ -234,6 +196,184 @@ def error_of(function, *arguments, **options):
     return message.replace(f"{folder}{os.sep}", "")
 
 
+def zipped(content, name="p.npy"):
+    """An archive of one member."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        if name is not None:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def npy(*arrays):
+    file = io.BytesIO()
+    for array in arrays:
+        np.save(file, array)
+    return file.getvalue()
+
+
+def header_of(shape):
+    file = io.BytesIO()
+    described = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
+    return file.getvalue()
+
+
+def damaged_archive():
+    content = bytearray(zipped(npy(predictions("int64"))))
+    content[content.index(b"\n") + 20] ^= 1  # in the data, which is stored as it is
+    return bytes(content)
+
+
+class Bomb:
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+MANY = npy(predictions("int64"))
+BYTES, WORDS = np.zeros((3, 2), np.uint8), np.zeros((3, 2), np.uint64)
+OCTETS = {"packed": "big", "n_samples": 9}
+ROWS = ": must not be blank, as others follow"
+LABELS = "p{} must hold labels in one dimension, got shape {}"
+HINT = "; if a first line is a header, say so (--header)"
+# of a file: its suffix, what it holds, what opens it and how, and what it says
+FAULTS = [
+    (".npy", MANY + b"x", "losses", {}, "p.npy has 1 byte after its array"),
+    # as appending to one file in a loop does
+    (".npy", npy(BYTES, BYTES), "losses", {}, "p.npy has 134 bytes after its array"),
+    (".npz", zipped(MANY[:-8]), "losses", {}, "p.npz is truncated: 272 of 280 bytes of data"),
+    (".npz", zipped(MANY + b"x"), "losses", {}, "p.npz has 1 byte after its array"),
+    (".npz", damaged_archive(), "losses", {},
+     "p.npz is not a readable .npz file: Bad CRC-32 for file 'p.npy'"),
+    (".npy", header_of((-2, 3)), "losses", {},
+     "p.npy is not a readable .npy array: its shape is (-2, 3)"),
+    (".npy", np.lib.format.magic(3, 0), "losses", {},
+     "p.npy is not a readable .npy array: format version (3, 0), must be (1, 0) or (2, 0)"),
+    (".npz", {"a": BYTES, "b": BYTES}, "losses", {},
+     "p.npz must hold one array, or say p.npz:key; its keys: a, b"),
+    (".npz", {"a": BYTES, "b": BYTES}, "losses", {"key": "c"},
+     "p.npz:c: no array is called 'c'; its keys: a, b"),
+    (".npz", zipped(b"", None), "losses", {},
+     "p.npz must hold one array, or say p.npz:key; its keys: none"),
+    *((suffix, np.zeros(shape), "losses", {},
+       f"p{suffix} must be a matrix, queries x samples, got shape {shape}")
+      for suffix in (".npy", ".npz") for shape in ((), (4,), (2, 2, 2))),
+    *((suffix, np.zeros(shape), "losses", {"transpose": transpose},
+       f"p{suffix} must not be empty, got shape {shape[::-1] if transpose else shape}")
+      for suffix, shape in ((".npy", (0, 4)), (".npy", (4, 0)), (".npz", (4, 0)),
+                            (".parquet", (0, 4))) for transpose in (False, True)),
+    (".csv", "\n\n", "losses", {}, "p.csv must not be empty, got shape (0, 0)"),
+    *((suffix, np.zeros((3, 3)), "losses", {"n_samples": 4},
+       f"p{suffix} must have 4 samples to a query, got 3 queries of 3") for suffix in SUFFIXES),
+    *((suffix, np.zeros((4, 3)), "losses", {"n_samples": 4 - turned, "transpose": turned},
+       f"p{suffix} must have {4 - turned} samples to a query, got {4 - turned} queries of "
+       f"{3 + turned}; transposed it would fit")
+      for suffix in SUFFIXES for turned in (False, True)),
+    *((suffix, np.array([[Bomb(), Bomb()]], object), opener, {},
+       f"p{suffix} holds pickled Python objects, which are never loaded")
+      for suffix in (".npy", ".npz") for opener in ("open", "labels")),
+    *((suffix, np.zeros((2, 3), dtype), opener, {},
+       f"p{suffix} must hold real numbers, bools or strings, got {np.dtype(dtype)}")
+      for suffix in (".npy", ".npz") for opener in ("open", "labels")
+      for dtype in ("complex128", "M8[s]", "m8[s]", "V4", [("a", "i4")])),
+    # packed rows
+    (".npy", BYTES, "losses", OCTETS | {"n_samples": 8},
+     "p.npy must have packed rows of 1 byte for 8 samples, got 2"),
+    (".npy", BYTES, "losses", OCTETS | {"n_samples": 17},
+     "p.npy must have packed rows of 3 bytes for 17 samples, got 2"),
+    (".npy", WORDS, "losses", {"packed": True, "n_samples": 64},
+     "p.npy must have packed rows of 1 word for 64 samples, got 2"),
+    (".npy", BYTES.view(np.int8), "losses", OCTETS,
+     "p.npy must hold packed rows, uint64 or uint8, got int8"),
+    (".npy", BYTES, "losses", {"packed": True},
+     "p.npy: packed rows need n_samples, since bits do not tell it"),
+    (".npy", BYTES, "losses", OCTETS | {"transpose": True},
+     "p.npy: packed rows cannot be transposed: bits lie along the samples"),
+    (".npy", BYTES, "losses", {"packed": True, "n_samples": 16},
+     "p.npy holds bytes, which do not tell which bit is first: say how numpy.packbits made them "
+     "(bitorder='big', its default, --packed big; or 'little', --packed little)"),
+    (".npy", WORDS, "losses", OCTETS,
+     "p.npy holds words, whose bits have one order: leave bitorder out"),
+    # labels
+    (".npy", np.zeros((4, 1)), "labels", {}, LABELS.format(".npy", "(4, 1)")),
+    (".parquet", np.zeros((4, 2)), "labels", {}, LABELS.format(".parquet", "(4, 2)")),
+    (".csv", "1,2\n" * 4, "labels", {},
+     "p.csv must hold labels in one column or one line, got shape (4, 2); an index column? pandas "
+     "leaves it out with index=False"),
+    (".csv", "\n\n", "labels", {},
+     "p.csv must hold labels in one column or one line, got shape (0, 0)"),
+    (".npy", np.zeros(0), "labels", {}, "p.npy must not be empty, got no labels"),
+    (".csv", "yes,,no", "labels", {}, "p.csv: label 2 must not be empty"),
+    (".csv", "yes\n\nno\nno\n", "labels", {}, f"p.csv, line 2{ROWS}"),
+    (".csv", "1\n\n0\n0\n", "labels", {}, f"p.csv, line 2{ROWS}"),
+    # cells of .csv files
+    (".csv", "\n0,1,0\n", "losses", {}, f"p.csv, line 1{ROWS}"),
+    (".csv", "0,1,0\n\n0,1,0\n", "losses", {}, f"p.csv, line 2{ROWS}"),
+    (".csv", "0,1,0\r\n\r\n\r\n0,1,0\n", "losses", {}, f"p.csv, line 2{ROWS}"),
+    (".csv", "0,1,0\n0,1,0\n0,1\n", "open", {},
+     "p.csv, line 3: must have 3 cells, as the first line, got 2"),
+    (".csv", '"0",1,"0"\n0,1\n', "losses", {},
+     "p.csv, line 2: must have 3 cells, as the first line, got 2"),
+    (".csv", "0,1\n0,1,0\n", "losses", {},
+     "p.csv, line 2: must have 2 cells, as the first line, got 3"),
+    (".csv", "a,b,c\n0,1,0\n", "losses", {},
+     f"p.csv must hold numbers, got 'a' in line 1, cell 1{HINT}"),
+    (".csv", "0,1,0\n0,,0\n", "losses", {}, "p.csv must hold numbers, got '' in line 2, cell 2"),
+    (".csv", "0;1;0\n1;1;1\n", "losses", {"transpose": False},
+     f"p.csv must hold numbers, got '0;1;0' in line 1, cell 1{HINT}"),
+    (".csv", "0,1,0\n0,0_1,1\n", "losses", {},
+     "p.csv must hold numbers, got '0_1' in line 2, cell 2"),
+    *((".csv", content, opener, {}, f"p.csv is not a readable .csv file: {message}")
+      for opener in ("open", "labels") for content, message in (
+          (b"\x93NUMPY\x01\x00", "'utf-8' codec can't decode byte 0x93 in position 0: invalid "
+           "start byte"),
+          (b"1,2\n" + b"1" * 200_000, "field larger than field limit (131072)"),
+          (b"1,0\n0,\x001\n", "it has a NUL character"),
+          (b'1,"0\n0,1\n', "unexpected end of data"),
+          (b'1,"0"1\n', "',' expected after '\"'"))),
+    # columns of tables
+    *((".parquet", pa.table(columns), "losses", {"transpose": transpose}, message)
+      for transpose in (False, True) for columns, message in (
+          ({"a": [1, 2, 3], "b": [1, None, 0]}, "p.parquet, column 'b': it has 1 missing value"),
+          ({"a": [1, 2, 3], "b": ["x", "y", "z"]},
+           "p.parquet must hold strings in all columns or in none"),
+          ({"a": [{"b": 1}] * 3}, "p.parquet, column 'a': must hold real numbers, bools or strings,"
+           " got struct<b: int64>"),
+          ({"a": pa.array([1, 2, 3], pa.timestamp("ms"))},
+           "p.parquet, column 'a': must hold real numbers, bools or strings, got timestamp[ms]"))),
+    (".parquet", pa.Table.from_arrays([pa.array([1, 0, 1])] * 2, names=["a", "a"]), "losses", {},
+     "p.parquet must have columns of different names"),
+    # which NumPy would drop at the end of a string
+    (".parquet", pa.table({"a": ["x", "x\0", "y"]}), "losses", {},
+     "p.parquet must hold text, got a NUL character"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("suffix", "content", "opener", "options", "message"), FAULTS)
+def test_a_fault_is_told_in_one_line(tmp_path, suffix, content, opener, options, message):
+    path = tmp_path / f"p{suffix}"
+    if isinstance(content, str):
+        content = content.encode()
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif isinstance(content, dict):
+        np.savez(path, **content)
+    elif isinstance(content, pa.Table):
+        pq.write_table(content, path)
+    else:
+        write(path, content)
+    key, options = options.get("key"), {n: o for n, o in options.items() if n != "key"}
+    # "open": before the first query
+    function = {"losses": read, "open": files.open_losses, "labels": files.open_labels}[opener]
+    assert error_of(function, path if key is None else f"{path}:{key}", **options) == message
+
+
+def test_blank_lines_may_stand_at_the_end(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"0,1,0\n0,1,0\r\n\r\n\n")
+    assert read(path, transpose=False).shape == (2, 3)
+
+
 @pytest.mark.parametrize("content", [b"", b"0,1\n1,0\n1,1\n", b"\x93NUMPY", b"PK\x03\x04", b"PAR1"])
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_a_file_that_is_not_what_it_claims_is_refused(tmp_path, suffix, content):
@@ -242,22 +382,6 @@ def test_a_file_that_is_not_what_it_claims_is_refused(tmp_path, suffix, content)
     kind = ".npy array" if suffix == ".npy" else f"{suffix} file"
     for opener in (files.open_losses, labels_in):
         assert error_of(opener, path).startswith(f"p{suffix} is not a readable {kind}: ")
-
-
-def test_a_binary_file_called_csv_is_refused(tmp_path):
-    path = tmp_path / "p.csv"
-    path.write_bytes(b"\x93NUMPY\x01\x00")
-    assert error_of(files.open_losses, path).startswith("p.csv is not a readable .csv file: ")
-    for content, message in [
-        (b"1,2\n" + b"1" * 200_000, "field larger than field limit"),
-        (b"1,0\n0,\x001\n", "it has a NUL character"),
-        (b'1,"0\n0,1\n', "unexpected end of data"),
-        (b'1,"0"1\n', "',' expected after '\"'"),
-        (b"1,0\n\xff,1\n", "can't decode byte 0xff"),
-    ]:
-        path.write_bytes(content)
-        for opener in (files.open_losses, labels_in):
-            assert message in error_of(opener, path)
 
 
 @pytest.mark.parametrize("name", ["p.txt", "p", "p.npy.gz", "p.npy:key"])
@@ -274,68 +398,6 @@ def test_every_truncation_is_refused(tmp_path, suffix):
     for length in range(0, len(content), 1 if len(content) < 1000 else 7):
         path.write_bytes(content[:length])
         error_of(read, path)
-
-
-def test_a_member_of_an_archive_that_is_cut_or_too_long_is_refused(tmp_path):
-    path, array = tmp_path / "p.npz", write(tmp_path / "p.npy", predictions("int64"))
-    for content, message in [
-        (array.read_bytes()[:-8], "p.npz is truncated: 272 of 280 bytes of data"),
-        (array.read_bytes() + b"x", "p.npz has 1 byte after its array"),
-    ]:
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("p.npy", content)
-        assert error_of(read, path) == message
-
-
-def test_a_damaged_archive_is_refused(tmp_path):
-    path = tmp_path / "p.npz"
-    np.savez(path, predictions("int64"))
-    content = bytearray(path.read_bytes())
-    content[content.index(b"\n") + 20] ^= 1  # in the data, which is stored as it is
-    path.write_bytes(content)
-    assert "Bad CRC-32" in error_of(read, path)
-
-
-def test_bytes_after_an_array_are_not_overlooked(tmp_path):
-    path = tmp_path / "p.npy"
-    with open(path, "wb") as file:  # as appending to one file in a loop does
-        np.save(file, np.zeros((2, 3), np.uint8))
-        np.save(file, np.zeros((2, 3), np.uint8))
-    assert error_of(files.open_losses, path) == "p.npy has 134 bytes after its array"
-
-
-class Bomb:
-    def __reduce__(self):
-        return os._exit, (1,)
-
-
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_pickled_objects_are_never_loaded(tmp_path, suffix):
-    path = write(tmp_path / f"p{suffix}", np.array([[Bomb(), Bomb()]], dtype=object))
-    for opener in (files.open_losses, labels_in):
-        expected = f"p{suffix} holds pickled Python objects, which are never loaded"
-        assert error_of(opener, path) == expected
-
-
-@pytest.mark.parametrize("dtype", ["complex128", "M8[s]", "m8[s]", "V4", [("a", "i4")]])
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_what_is_neither_number_nor_string_is_refused(tmp_path, suffix, dtype):
-    path = write(tmp_path / f"p{suffix}", np.zeros((2, 3), dtype=dtype))
-    for opener in (files.open_losses, labels_in):
-        message = error_of(opener, path)
-        found = np.dtype(dtype)
-        assert message == f"p{suffix} must hold real numbers, bools or strings, got {found}"
-
-
-def test_a_malformed_header_is_refused(tmp_path):
-    path = tmp_path / "p.npy"
-    with open(path, "wb") as file:
-        header = {"descr": "|u1", "fortran_order": False, "shape": (-2, 3)}
-        np.lib.format.write_array_header_1_0(file, header)
-    expected = "p.npy is not a readable .npy array: its shape is (-2, 3)"
-    assert error_of(files.open_losses, path) == expected
-    path.write_bytes(np.lib.format.magic(3, 0))
-    assert error_of(files.open_losses, path).endswith("must be (1, 0) or (2, 0)")
 
 
 def with_header(header, data=bytes(48), version=(1, 0)):
@@ -384,12 +446,6 @@ def test_a_damaged_header_is_refused_in_one_line(tmp_path, suffix, version, dama
             archive.writestr("p.npy", content)
     for opener in (files.open_losses, labels_in):
         error_of(opener, path)
-
-
-def test_an_array_of_a_hundred_dimensions_is_refused(tmp_path):
-    path = tmp_path / "p.npy"
-    path.write_bytes(with_header(DAMAGED["a hundred dimensions"], bytes(8)))
-    assert "p.npy is not a readable .npy array: its shape is (1, 1, 1," in error_of(read, path)
 
 
 @pytest.mark.thorough
@@ -485,129 +541,6 @@ def test_what_one_dtype_holds_exactly_stays_an_array_of_it(tmp_path):
     assert read(path).dtype == np.float64
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-@pytest.mark.parametrize("shape", [(), (4,), (2, 2, 2)])
-def test_what_is_not_a_matrix_is_refused(tmp_path, suffix, shape):
-    path = write(tmp_path / f"p{suffix}", np.zeros(shape))
-    assert error_of(files.open_losses, path).endswith(f"queries x samples, got shape {shape}")
-
-
-def test_a_column_of_labels_is_not_one_dimension(tmp_path):
-    path = write(tmp_path / "y.npy", np.zeros((4, 1)))
-    assert error_of(labels_in, path).endswith("in one dimension, got shape (4, 1)")
-    path = write(tmp_path / "y.parquet", np.zeros((4, 2)))
-    assert error_of(labels_in, path).endswith("in one dimension, got shape (4, 2)")
-    path = write(tmp_path / "y.csv", np.zeros((4, 2)))
-    assert error_of(labels_in, path).startswith(
-        "y.csv must hold labels in one column or one line, got shape (4, 2); an index column?"
-    )
-
-
-@pytest.mark.parametrize("transpose", [False, True])
-def test_an_empty_file_is_refused(tmp_path, transpose):
-    for shape in [(0, 4), (4, 0)]:
-        for suffix in (".npy", ".npz"):
-            path = write(tmp_path / f"p{suffix}", np.zeros(shape))
-            assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
-    path = write(tmp_path / "p.parquet", np.zeros((0, 4)))
-    assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
-    path = tmp_path / "p.csv"
-    path.write_text("\n\n")
-    assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
-    assert "one column or one line" in error_of(labels_in, path)
-    path = write(tmp_path / "y.npy", np.zeros(0))
-    assert "must not be empty" in error_of(labels_in, path)
-
-
-def test_an_archive_of_several_arrays_needs_a_key(tmp_path):
-    path = tmp_path / "p.npz"
-    np.savez(path, a=np.zeros((2, 3)), b=np.zeros((2, 3)))
-    expected = "p.npz must hold one array, or say p.npz:key; its keys: a, b"
-    assert error_of(files.open_losses, path) == expected
-    expected = "p.npz:c: no array is called 'c'; its keys: a, b"
-    assert error_of(files.open_losses, f"{path}:c") == expected
-    with zipfile.ZipFile(path, "w"):
-        pass
-    assert error_of(files.open_losses, path).endswith("its keys: none")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('"0",1,"0"\n0,1\n', "p.csv, line 2: must have 3 cells, as the first line, got 2"),
-        ("0,1\n0,1,0\n", "p.csv, line 2: must have 2 cells, as the first line, got 3"),
-        (
-            "a,b,c\n0,1,0\n",
-            "p.csv must hold numbers, got 'a' in line 1, cell 1; if a first line is",
-        ),
-        ("0,1,0\n0,,0\n", "p.csv must hold numbers, got '' in line 2, cell 2"),
-        ("0;1;0\n1;1;1\n", "p.csv must hold numbers, got '0;1;0' in line 1, cell 1"),
-        ("0,1,0\n0,0_1,1\n", "p.csv must hold numbers, got '0_1' in line 2, cell 2"),
-    ],
-)
-def test_a_faulty_csv_file_is_refused_by_line_and_cell(tmp_path, content, message):
-    path = tmp_path / "p.csv"
-    path.write_text(content)
-    assert message in error_of(read, path, transpose=False)
-
-
-@pytest.mark.parametrize("before", ["\n", "0,1,0\n\n", "0,1,0\r\n\r\n\r\n"])
-def test_a_blank_line_between_others_is_refused_since_a_row_may_be_missing(tmp_path, before):
-    path = tmp_path / "p.csv"
-    path.write_bytes(f"{before}0,1,0\n".encode())
-    line = 1 + (before[0] == "0")
-    for function in (files.open_losses, read):
-        assert (
-            error_of(function, path) == f"p.csv, line {line}: must not be blank, as others follow"
-        )
-    path.write_bytes(f"0,1,0\n{before.lstrip()}\n\r\n".encode())  # at the end there may be some
-    assert read(path, transpose=False).shape == (len(before.split()) + 1, 3)
-
-
-def test_a_blank_line_among_labels_is_refused_and_not_a_label_less(tmp_path):
-    path = tmp_path / "y.csv"
-    for content in ("yes\n\nno\nno\n", "1\n\n0\n0\n"):
-        path.write_text(content)
-        expected = "y.csv, line 2: must not be blank, as others follow"
-        assert error_of(files.open_labels, path) == expected
-        assert error_of(labels_in, path, like=np.array(["yes", "no", "no"])) == expected
-
-
-def test_lengths_of_lines_are_checked_before_the_first_query(tmp_path):
-    path = tmp_path / "p.csv"
-    path.write_text("0,1,0\n0,1,0\n0,1\n")
-    error_of(files.open_losses, path)
-
-
-def test_an_empty_label_is_refused(tmp_path):
-    path = tmp_path / "y.csv"
-    path.write_text("yes,,no")
-    like = np.array(["yes", "no", "no"])
-    assert error_of(labels_in, path, like=like) == "y.csv: label 2 must not be empty"
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"a": [1, 2, 3], "b": [1, None, 0]}, ", column 'b': it has 1 missing value"),
-        ({"a": [1, 2, 3], "b": ["x", "y", "z"]}, " must hold strings in all columns or in none"),
-        ({"a": [{"b": 1}] * 3}, "column 'a': must hold real numbers, bools or strings, got struct"),
-        ({"a": pa.array([1, 2, 3], pa.timestamp("ms"))}, "bools or strings, got timestamp[ms]"),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("transpose", [False, True])
-def test_a_parquet_file_is_refused_by_column(tmp_path, columns, message, transpose):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.table(columns), path)
-    assert message in error_of(read, path, transpose=transpose)
-
-
-def test_columns_of_one_name_are_refused(tmp_path):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.Table.from_arrays([pa.array([1, 0, 1])] * 2, names=["a", "a"]), path)
-    assert error_of(read, path) == "p.parquet must have columns of different names"
-
-
 def test_categories_and_an_index_of_pandas_are_understood(tmp_path):
     pd = pytest.importorskip("pandas")
     path = tmp_path / "p.parquet"
@@ -634,12 +567,6 @@ def test_row_groups_and_blocks_of_any_size_give_every_row_once(tmp_path, monkeyp
         monkeypatch.setattr(files, "BLOCK_BYTES", n_bytes)
         np.testing.assert_array_equal(read(path), rows)
         np.testing.assert_array_equal(read(path, transpose=True), rows.T)
-
-
-def test_a_string_that_ends_with_a_nul_is_refused_and_not_cut(tmp_path):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.table({"a": ["x", "x\0", "y"]}), path)
-    assert error_of(read, path) == "p.parquet must hold text, got a NUL character"
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):

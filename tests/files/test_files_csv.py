@@ -184,24 +184,10 @@ def test_a_csv_file_of_text_beside_an_array_of_numbers_is_refused(tmp_path):
             files.open_predictions(*arguments, transpose=arguments[1] == path)
 
 
-MISSING = [
-    "",
-    "NA",
-    "N/A",
-    "n/a",
-    "nan",
-    "NaN",
-    "None",
-    "none",
-    "null",
-    "NULL",
-    "<NA>",
-    "#N/A",
-    ".",
-]
-
-
-@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize(
+    "missing",
+    ["", "NA", "N/A", "n/a", "nan", "NaN", "None", "none", "null", "NULL", "<NA>", "#N/A", "."],
+)
 def test_a_missing_value_among_numbers_is_no_class(tmp_path, missing):
     for labels, row in [(["1", missing, "0"], "1,0,0"), (["1", "1", "0"], f"1,{missing},0")]:
         labels = [f'"{cell}"' for cell in labels]
@@ -223,6 +209,41 @@ RATES = np.mean(PREDICTIONS != LABELS, axis=1).tolist()
 YES, NO = ({"labels_header": which, "header": which} for which in (True, False))
 
 
+LATE, MODELS = ["late", "0", "1", "0"], [["a", "b"], [0, 0], [1, 1], [0, 1]]
+FOUR, THREE = ["0", "1", "0", "1"], [["1", "1", "1"], ["0", "1", "1"], ["1", "1", "0"]]
+HINT = "; if a first line is a header, say so (--header)"
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "transpose", "message", "rates"),
+    [
+        # 101 samples or 100
+        (["0", *map(str, LABELS)], ["0", *map(str, PREDICTIONS[0])], True,
+         "p.csv: its first line reads 0, 1, 2, ..., as pandas names columns without names: is it a "
+         "header? Say so (--header yes), or not (--header no)",
+         [(YES, RATES[:1]), (NO, [RATES[0] * 100 / 101])]),
+        (LATE, MODELS, True, "y.csv: is the first line, which is like no other, a header? Say so",
+         [(YES, [0, 1 / 3])]),
+        (LATE[1:], MODELS, True,
+         f"p.csv must hold numbers, as y.csv does, got 'a' in line 1, cell 1{HINT}",
+         [({"header": True}, [0, 1 / 3])]),
+        (["label", "yes", "no", "no"], ["label", "yes", "no", "yes"], True,
+         "y.csv: is the first line, which is like no other, a header?", [(YES, [1 / 3])]),
+        (["no", "yes", "no"], [["s1", "s2", "s3"], ["no", "yes", "yes"]], False,
+         f"p.csv: its first line has 's1', which is no label{HINT}", [({"header": True}, [1 / 3])]),
+        # one label too many, and one sample
+        (FOUR, THREE, False, f"got 3 queries of 3{HINT}", []),
+        (FOUR[:2], THREE, True, f"got 3 queries of 3{HINT}", []),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_may_be_a_header_is_asked_about(
+    tmp_path, labels, rows, transpose, message, rates
+):
+    assert message in refusal(tmp_path, labels, rows, transpose=transpose)
+    for answer, expected in rates:
+        assert error_rates(*opened(tmp_path, labels, rows, transpose, **answer)) == expected
+
+
 def test_headers_that_pandas_writes_are_no_sample(tmp_path):
     pd = pytest.importorskip("pandas")
     labels, rows = tmp_path / "y.csv", tmp_path / "p.csv"
@@ -234,19 +255,6 @@ def test_headers_that_pandas_writes_are_no_sample(tmp_path):
         assert error_rates(*files.open_predictions(labels, rows, transpose=transpose, **YES)) == (
             RATES
         )
-
-
-def test_one_query_under_a_number_is_101_samples_or_100_and_that_is_asked(tmp_path):
-    labels, row = ["0", *LABELS], ["0", *PREDICTIONS[0]]
-    message = refusal(tmp_path, map(str, labels), map(str, row), transpose=True)
-    assert message == (
-        "p.csv: its first line reads 0, 1, 2, ..., as pandas names columns without names: is it a "
-        "header? Say so (--header yes), or not (--header no)"
-    )
-    columns = list(map(str, labels)), list(map(str, row))
-    assert error_rates(*opened(tmp_path, *columns, transpose=True, **YES)) == RATES[:1]
-    with_header = [RATES[0] * 100 / 101]
-    assert error_rates(*opened(tmp_path, *columns, transpose=True, **NO)) == with_header
 
 
 def test_a_header_of_classes_beside_labels_that_have_none_is_asked_about(tmp_path):
@@ -265,39 +273,6 @@ def test_labels_that_begin_with_0_are_not_asked_about(tmp_path):
     rows = [["0", "1", "1", "1"], ["1", "1", "0", "1"]]
     assert error_rates(*opened(tmp_path, labels, rows)) == [0.25, 0.5 - 0.25]
     assert opened(tmp_path, labels, np.array(rows[::-1]).T, transpose=True)[1].shape == (2, 4)
-
-
-def test_a_word_above_numbers_is_asked_about(tmp_path):
-    labels, rows = ["late", "0", "1", "0"], [["a", "b"], [0, 0], [1, 1], [0, 1]]
-    message = refusal(tmp_path, labels, rows, transpose=True)
-    assert "y.csv: is the first line, which is like no other, a header? Say so" in message
-    message = refusal(tmp_path, labels[1:], rows, transpose=True)
-    assert "p.csv must hold numbers, as y.csv does, got 'a' in line 1, cell 1; if a f" in message
-    assert error_rates(*opened(tmp_path, labels, rows, transpose=True, **YES)) == [0, 1 / 3]
-    found = opened(tmp_path, labels[1:], rows, transpose=True, header=True)
-    assert error_rates(*found) == [0, 1 / 3]
-
-
-def test_one_word_above_two_columns_of_words_is_asked_about(tmp_path):
-    labels, row = ["label", "yes", "no", "no"], ["label", "yes", "no", "yes"]
-    message = refusal(tmp_path, labels, row, transpose=True)
-    assert message.startswith("y.csv: is the first line, which is like no other, a header?")
-    assert error_rates(*opened(tmp_path, labels, row, transpose=True, **YES)) == [1 / 3]
-
-
-def test_a_first_line_that_is_no_label_is_told_before_the_first_query(tmp_path):
-    labels, rows = ["no", "yes", "no"], [["s1", "s2", "s3"], ["no", "yes", "yes"]]
-    message = refusal(tmp_path, labels, rows)
-    assert message.startswith("p.csv: its first line has 's1', which is no label; if a first line")
-    assert error_rates(*opened(tmp_path, labels, rows, header=True)) == [1 / 3]
-
-
-def test_one_label_too_many_may_be_a_header_and_one_sample_too_many_too(tmp_path):
-    labels, rows = ["0", "1", "0", "1"], [["1", "1", "1"], ["0", "1", "1"], ["1", "1", "0"]]
-    message = refusal(tmp_path, labels, rows)
-    assert message.endswith("got 3 queries of 3; if a first line is a header, say so (--header)")
-    message = refusal(tmp_path, labels[:2], rows, transpose=True)
-    assert message.endswith("got 3 queries of 3; if a first line is a header, say so (--header)")
 
 
 def test_a_header_of_losses_is_asked_about_where_it_could_be_losses(tmp_path):

@@ -1,6 +1,7 @@
 """What the commands write: whole or not at all, where they were asked to, and nowhere else."""
 
 import errno
+import io
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import waiting
 
 from radabound_fast import cli
 from radabound_fast.files import output as _output
@@ -117,30 +119,21 @@ def test_a_full_disk_is_named_and_leaves_nothing(folder, capsys, monkeypatch, op
     name = f"a{'.png' if option == '--plot' else '.csv'}"
     builtin = open
 
-    class Full:
+    class Full(io.FileIO):
         """A file that takes a few bytes, and no more."""
 
-        def __init__(self, file):
-            self.file, self.left = file, 10
+        left = 10
 
         def write(self, data):
             self.left -= len(data)
             if self.left < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return self.file.write(data)
-
-        def __getattr__(self, attribute):
-            return getattr(self.file, attribute)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            self.file.close()
+            return super().write(data)
 
     def opened(file, mode="r", *arguments, **options):
-        found = builtin(file, mode, *arguments, **options)
-        return Full(found) if str(file).endswith(".part") else found
+        if str(file).endswith(".part"):
+            return Full(file, mode.replace("b", ""))
+        return builtin(file, mode, *arguments, **options)
 
     monkeypatch.setattr("builtins.open", opened)
     assert cli.main([*AUDIT, "--quiet", option, name]) == 2
@@ -178,31 +171,10 @@ def test_a_figure_is_written_whole(folder):
 
 # ---- signals ------------------------------------------------------------------------------
 
-WAITS = """
-import sys, time
-from radabound_fast import cli
-from radabound_fast.files.reading import FileRows
 
-def slow(*arguments, blocks=FileRows.blocks):
-    yield next(blocks(*arguments))
-    print("writing", flush=True)
-    time.sleep(60)
-
-FileRows.blocks = slow
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
-def started(folder, *arguments, **options):
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITS, *AUDIT, "--quiet", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-    assert process.stdout.readline() == "writing\n"
+def started(folder, preexec_fn):
+    process = waiting([*AUDIT, "--quiet", "--output", "a.csv"], cwd=folder, preexec_fn=preexec_fn)
+    assert len(names_in(folder)) == 2  # the part is there
     return process
 
 
@@ -210,26 +182,17 @@ def started(folder, *arguments, **options):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_the_command_without_a_word_and_without_its_part_file(folder, name):
-    process = started(folder, "--output", "a.csv", preexec_fn=lambda: restore_default(name))
-    assert len(names_in(folder)) == 2  # the part is there
+    process = started(folder, lambda: signal.signal(getattr(signal, name), signal.SIG_DFL))
     process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (128 + getattr(signal, name), "", "")
     assert names_in(folder) == ["l.npy"]
 
 
-def restore_default(name):
-    number = getattr(signal, name)
-    signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
 @pytest.mark.thorough
 def test_a_signal_that_the_parent_has_ignored_stays_ignored(folder):
-    process = started(
-        folder, "--output", "a.csv",
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    )  # fmt: skip
+    process = started(folder, lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     process.send_signal(signal.SIGHUP)
     time.sleep(0.2)
     assert process.poll() is None

@@ -23,39 +23,24 @@ def clock(monkeypatch):
     return clock
 
 
-def test_a_line_is_written_every_few_seconds_and_not_for_every_step(clock, capsys):
-    with progress(4000, "models", quiet=False) as advance:
-        for _ in range(10):
-            advance(300)
-            clock.now += 2
-    lines = [
-        "1,200 of 4,000 models, 6 s",
-        "2,100 of 4,000 models, 12 s",
-        "3,000 of 4,000 models, 18 s",
-    ]
-    assert capsys.readouterr() == ("", "\n".join([*lines, ""]))
-
-
-def test_what_is_done_soon_says_nothing(clock, capsys):
-    with progress(2, "cells", quiet=False) as advance:
-        advance(1)
-        clock.now += 4.9
-        advance(1)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_of_work_without_end_it_says_what_is_done(clock, capsys):
-    with progress(None, "answers", quiet=False) as advance:
-        clock.now += 60
-        advance(1234)
-    assert capsys.readouterr().err == "1,234 answers, 60 s\n"
-
-
-def test_quiet_says_nothing_however_long_it_takes(clock, capsys):
-    with progress(2, "cells", quiet=True) as advance:
-        clock.now += 1000
-        advance(1)
-    assert capsys.readouterr() == ("", "")
+# of what is done, in how many steps, the seconds of each, and the lines
+@pytest.mark.parametrize(
+    ("total", "what", "steps", "quiet", "lines"),
+    [
+        (4000, "models", [(300, 0), *[(300, 2)] * 9], False,
+         ["1,200 of 4,000 models, 6 s", "2,100 of 4,000 models, 12 s",
+          "3,000 of 4,000 models, 18 s"]),
+        (2, "cells", [(1, 0), (1, 4.9)], False, []),  # what is done soon
+        (None, "answers", [(1234, 60)], False, ["1,234 answers, 60 s"]),
+        (2, "cells", [(1, 1000)], True, []),
+    ],
+)  # fmt: skip
+def test_a_line_is_written_every_few_seconds(clock, capsys, total, what, steps, quiet, lines):
+    with progress(total, what, quiet=quiet) as advance:
+        for n, seconds in steps:
+            clock.now += seconds
+            advance(n)
+    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in lines))
 
 
 def test_threads_may_report_together(clock, capsys):

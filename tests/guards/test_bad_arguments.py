@@ -1,6 +1,7 @@
 """Arguments in the wrong place: what is said, and that it says no label."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -143,15 +144,66 @@ def test_what_was_called_is_what_is_blamed():
             lambda: GuessAndCheck(100, delta=0.1),
             r"GuessAndCheck\.__init__\(\) missing .* 'epsilon'",
         ),
+        (lambda: Ladder(100, delta=0.1), "missing 1 required positional argument: 'step'"),
         (lambda: Holdout([0, 1], delta=0.1), r"Holdout\.__init__\(\) got an unexpected .* 'delta'"),
     ):
         with pytest.raises(TypeError, match=blamed):
             call()
 
 
-@pytest.mark.parametrize("guard", GUARDS)
-def test_every_guard_says_how_many_queries_are_left(guard):
-    made = GUARDS[guard](np.arange(100) % 2)
-    left = made.n_left()
-    assert left is None or isinstance(left, int) and left >= 0
-    assert (left is None) == (guard in ("DeclaredSearch", "Ladder"))
+# ---- arguments of the wrong type, or out of their range ------------------------------------------
+
+# of errors that say this; others are a ValueError
+A_TYPE_ERROR = ("a real number", "an integer", "True or False", "judged must be", "unexpected")
+WRONG = [
+    ("RadaBound", "epsilon", 0, r"epsilon must be in \(0, 1\), got 0"),
+    ("RadaBound", "epsilon", 1.0, r"epsilon must be in \(0, 1\), got 1"),
+    ("RadaBound", "epsilon", math.nan, "epsilon must be finite, got nan"),
+    ("RadaBound", "epsilon", True, "epsilon must be a real number, got True"),
+    ("RadaBound", "epsilon", "0.1", "epsilon must be a real number, got '0.1'"),
+    ("RadaBound", "delta", -0.1, r"delta must be in \(0, 1\), got -0.1"),
+    ("RadaBound", "bound", "hoeffding", "bound must be one of 'bernstein-split', .* 'hoeffding'"),
+    ("RadaBound", "bound", None, "bound must be one of"),
+    ("RadaBound", "estimator", "median", "estimator must be one of 'plain', 'half-range'"),
+    ("RadaBound", "n_vectors", 0, "n_vectors must be at least 1, got 0"),
+    ("RadaBound", "seed", 1.5, "seed must be an integer, got 1.5"),
+    ("RadaBound", "two_sided", 1, "two_sided must be True or False, got 1"),
+    ("RadaBound", "max_queries", 9, "unexpected keyword argument 'max_queries'"),
+    ("RadaBound", "judged", 0, "n_samples must be at least 1, got 0"),
+    ("RadaBound", "judged", 2**40 + 1, "n_samples must be at most 1099511627776"),
+    ("RadaBound", "judged", 4000.0, "n_samples must be an integer, got 4000.0"),
+    ("RadaBound", "judged", True, "n_samples must be an integer, got True"),
+    ("RadaBound", "judged", None, "judged must be labels, a Holdout, Losses or the number of rows"),
+    ("RadaBound", "judged", "labels.npy", "judged must be labels, .* got 'labels.npy'"),
+    ("RadaBound", "judged", RadaBound, "judged must be labels, .* got <class"),
+    ("FixedSequence", "epsilon", 0, r"epsilon must be in \(0, 1\), got 0"),
+    ("FixedSequence", "epsilon", 1.5, r"epsilon must be in \(0, 1\), got 1.5"),
+    ("FixedSequence", "delta", 1, r"delta must be in \(0, 1\), got 1"),
+    ("FixedSequence", "n_vectors", -1, "n_vectors must be at least 0, got -1"),
+    ("FixedSequence", "n_vectors", 2.5, "n_vectors must be an integer, got 2.5"),
+    ("FixedSequence", "max_queries", 0, "max_queries must be at least 1, got 0"),
+    ("FixedSequence", "seed", -1, "seed must be"),
+    ("FixedSequence", "signs", "drawn", "signs must be one of 'stored', 'generated'"),
+    ("FixedSequence", "bound", "mclt", "unexpected keyword argument 'bound'"),
+    ("GuessAndCheck", "judged", 0, "n_samples must be at least 1, got 0"),
+    ("GuessAndCheck", "judged", 1.5, "n_samples must be an integer, got 1.5"),
+    ("GuessAndCheck", "epsilon", 0, "epsilon must be"),
+    ("GuessAndCheck", "epsilon", 1, "epsilon must be"),
+    ("GuessAndCheck", "delta", math.nan, "delta must be"),
+    ("GuessAndCheck", "delta", "0.1", "delta must be a real number, got '0.1'"),
+    ("GuessAndCheck", "low_error", 1, "low_error must be True or False, got 1"),
+    ("Ladder", "step", 0.0, "step must be"),
+    ("Ladder", "step", 1.0, "step must be"),
+    ("Ladder", "step", None, "step must be a real number, got None"),
+    ("Ladder", "delta", 1.5, "delta must be"),
+    ("Ladder", "max_queries", 0, "max_queries must be"),
+    ("Ladder", "max_queries", 2.0, "max_queries must be an integer, got 2.0"),
+]
+
+
+@pytest.mark.parametrize(("name", "argument", "value", "message"), WRONG)
+def test_a_wrong_argument_is_named(name, argument, value, message):
+    call, arguments = CALLS[name]
+    error = TypeError if any(part in message for part in A_TYPE_ERROR) else ValueError
+    with pytest.raises(error, match=message):
+        call(**arguments | {argument: value})

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support import holdout_of
+from support import METRIC_OPTIONS, holdout_of
 
 from radabound_fast import ConfirmedSearch, Losses, bounds
 from radabound_fast.metrics import METRICS
@@ -20,17 +20,11 @@ SAYS = {
     "probabilities": CHANCES,
     "numbers": CHANCES,
 }
-OPTIONS = {
-    "neg_log_loss": {"clip": 0.01},
-    "neg_mean_absolute_error": {"y_range": (0, 1)},
-    "neg_mean_squared_error": {"y_range": (0, 1)},
-    "mean_cost": {"costs": [[0, 1], [5, 0.5]]},
-}
-HAVE = {"balanced_accuracy", "roc_auc", *OPTIONS, "neg_brier_score"}
+HAVE = {"balanced_accuracy", "roc_auc", *METRIC_OPTIONS, "neg_brier_score"}
 
 
 def confirmed(name, **given):
-    holdout = holdout_of(Y, metric=name, **OPTIONS.get(name, {}), **given)
+    holdout = holdout_of(Y, metric=name, **METRIC_OPTIONS.get(name, {}), **given)
     search = ConfirmedSearch(holdout, delta=0.1, rows=ON_B)
     return search, search.confirm({"a": SAYS[METRICS[name].takes]})["a"]
 
@@ -39,17 +33,17 @@ def confirmed(name, **given):
 def test_metrics_with_much_wider_proved_limits_have_them(name):
     search, answer = confirmed(name)
     assert (answer.asymptotic_low is not None) == (name in HAVE)
-    told = search.report().to_json()
     if name not in HAVE:
         assert answer.asymptotic_high is None
         assert "asymptotic" not in answer.to_dict() and "asymptotic" not in str(search.report())
         return
     assert answer.low <= answer.asymptotic_low < answer.value < answer.asymptotic_high
     assert answer.asymptotic_high <= answer.high
-    fields = answer.to_dict()
-    assert fields["asymptotic_low"] == answer.asymptotic_low
+    assert answer.to_dict()["asymptotic_low"] == answer.asymptotic_low
     assert "By the normal approximation, which is asymptotic" in str(search.report())
-    assert json.loads(told)["best"]["asymptotic_high"] == answer.asymptotic_high
+    assert (
+        json.loads(search.report().to_json())["best"]["asymptotic_high"] == answer.asymptotic_high
+    )
 
 
 def test_they_are_those_of_the_bounds_on_the_confirmation_rows():
@@ -85,8 +79,7 @@ def test_real_valued_losses_have_them_and_binary_ones_have_not():
 
 
 def test_they_are_kept_in_a_database_and_wait_for_the_end(tmp_path):
-    holdout = holdout_of(Y, metric="roc_auc")
-    path = tmp_path / "search.db"
+    path, holdout = tmp_path / "search.db", holdout_of(Y, metric="roc_auc")
     search = ConfirmedSearch.open(path, holdout, delta=0.1, rows=ON_B, n_batches=2)
     first = search.confirm({"a": SAYS["scores"]})["a"]
     assert first.asymptotic_low is None

@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import norm
-from support import holdout_of
+from support import enough, holdout_of, level
 
 from radabound_fast import ConfirmedSearch, Losses, ModelPool
 from radabound_fast.bounds import betting_interval, binomial_interval, paired_interval
@@ -31,43 +30,36 @@ def made():
     return wrong[:K], wrong[K]
 
 
-def level(differences, enough, delta):
+def nats_of(differences, able):
     """Of both sides together, by the maxima of all that have 40 rows of either kind."""
     signs = reference.signs(SEED, 1000, differences.shape[1])
-    maxima = np.abs(reference.studentised(signs, differences[enough], None)).max(axis=0)
-    share = delta * enough.mean()
-    c = np.sort(maxima)[math.ceil((1 - share) * 1001 - 1e-9) - 1]
-    return max(2 * norm.sf(c), share / enough.sum())
+    maxima = np.abs(reference.studentised(signs, differences[able], None)).max(axis=0)
+    return -math.log(level(maxima, DELTA / 3 * able.mean(), 2 * able.sum()))
 
 
-def enough(differences):
-    centred = np.abs(differences - differences.mean(axis=1, keepdims=True))
-    need = 40 * N / (N - 40) * centred.max(axis=1) ** 2
-    return ((centred**2).sum(axis=1) >= need - 1e-6) & (need > 0)
+def check_limits(found, row, nats):
+    """Those of a gain, row by row; None where there are none."""
+    if nats is None:
+        assert found == (None, None)
+        return
+    expected = paired_interval(int((row > 0).sum()), int((row < 0).sum()), N, nats)
+    assert_allclose(found, expected, atol=1e-7)
 
 
 def test_they_are_the_proved_kind_at_the_level_of_plain_numpy():
-    wrong, base = made()
+    wrong, base = (losses[..., ROWS].astype(int) for losses in made())
     y = np.random.default_rng(1).integers(0, 2, M)
-    search = ConfirmedSearch(
-        y, delta=DELTA, seed=SEED, rows=None, baseline=y ^ base, pairs=True, limits="bootstrap"
-    )
-    rows = search.confirmation_rows
-    mine = {f"m{i}": np.zeros(M, int) for i in range(K)}
-    for i, name in enumerate(mine):  # the losses that are wanted, on whichever rows were drawn
-        mine[name][rows] = y[rows] ^ wrong[i, ROWS]
-    y_base = np.zeros(M, int)
-    y_base[rows] = y[rows] ^ base[ROWS]
-    search = ConfirmedSearch(
-        y, delta=DELTA, seed=SEED, baseline=y_base, pairs=True, limits="bootstrap"
-    )
-    answers = search.confirm(mine)
-    plain = ConfirmedSearch(y, delta=DELTA, seed=SEED, baseline=y_base, pairs=True).confirm(mine)
-    wrong, base = wrong[:, ROWS].astype(float), base[ROWS].astype(float)
+    rows = ConfirmedSearch(M, delta=DELTA, seed=SEED).confirmation_rows
+    predictions = np.tile(y, (K + 1, 1))
+    predictions[:, rows] ^= np.vstack([wrong, base])
+    mine = {f"m{i}": y_pred for i, y_pred in enumerate(predictions[:K])}
+    options = {"delta": DELTA, "seed": SEED, "baseline": predictions[K], "pairs": True}
+    answers = ConfirmedSearch(y, **options, limits="bootstrap").confirm(mine)
+    plain = ConfirmedSearch(y, **options).confirm(mine)
 
     able = enough(wrong)
     assert_array_equal(np.flatnonzero(~able), [2])
-    nats = -math.log(level(wrong, able, DELTA / 3) / 2)
+    nats = nats_of(wrong, able)
     for place, (answer, other) in enumerate(zip(answers, plain, strict=True)):
         assert (answer.low, answer.high, answer.nats) == (other.low, other.high, other.nats)
         if not able[place]:
@@ -81,27 +73,20 @@ def test_they_are_the_proved_kind_at_the_level_of_plain_numpy():
     gains = base - wrong
     able = enough(gains)
     assert_array_equal(np.flatnonzero(~able), [3])
-    nats = -math.log(level(gains, able, DELTA / 3) / 2)
+    nats = nats_of(gains, able)
     for row, has_limits, answer in zip(gains, able, answers, strict=True):
-        assert (answer.asymptotic_gain_low is not None) == has_limits
-        if has_limits:
-            expected = paired_interval(int((row > 0).sum()), int((row < 0).sum()), N, nats)
-            found = answer.asymptotic_gain_low, answer.asymptotic_gain_high
-            assert_allclose(found, expected, atol=1e-7)
+        found = answer.asymptotic_gain_low, answer.asymptotic_gain_high
+        check_limits(found, row, nats if has_limits else None)
 
     pairs = list(combinations(range(K), 2))
     differences = np.array([wrong[other] - wrong[one] for one, other in pairs])
     able = enough(differences)
-    nats = -math.log(level(differences, able, DELTA / 3) / 2)
+    nats = nats_of(differences, able)
     for (one, other), row, has_limits in zip(pairs, differences, able, strict=True):
         found = answers.compare(f"m{one}", f"m{other}")
         assert found[:4] == plain.compare(f"m{one}", f"m{other}")[:4]
-        assert (found.asymptotic_low is not None) == has_limits
-        if has_limits:
-            expected = paired_interval(int((row > 0).sum()), int((row < 0).sum()), N, nats)
-            assert_allclose(found[4:], expected, atol=1e-7)
-            back = answers.compare(f"m{other}", f"m{one}")
-            assert back.reversed() == found and back.asymptotic_low == -found.asymptotic_high
+        check_limits(found[4:], row, nats if has_limits else None)
+        assert answers.compare(f"m{other}", f"m{one}").reversed() == found
     assert 0 < able.sum() < len(pairs)
 
 
@@ -157,7 +142,7 @@ def test_real_valued_losses_and_those_that_are_both():
 def test_a_table_has_finalists_with_and_without_them():
     pytest.importorskip("pandas")
     wrong, _ = made()
-    search = ConfirmedSearch(M, delta=DELTA, seed=SEED, rows=None, limits="bootstrap")
+    search = ConfirmedSearch(M, delta=DELTA, seed=SEED, limits="bootstrap")
     few = np.arange(M) < 30
     search.confirm({"few": few, "many": wrong[0], "some": wrong[1]})
     report = search.report()

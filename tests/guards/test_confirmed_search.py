@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import beta, norm
-from support import holdout_of, most_failures
+from support import METRIC_OPTIONS, holdout_of, most_failures
 
 from radabound_fast import (
     ConfirmedSearch,
@@ -38,8 +38,12 @@ def wrong_on(n_errors, y_true, rows):
     return y_true ^ wrong
 
 
-def model(error, seed, y_true=Y):
-    return y_true ^ (np.random.default_rng(seed).random(len(y_true)) < error)
+def model(error, seed):
+    return Y ^ (np.random.default_rng(seed).random(M) < error)
+
+
+def told(answer):
+    return [answer.value, answer.low, answer.high]
 
 
 # ---- known answers ---------------------------------------------------------------------------
@@ -119,32 +123,22 @@ def test_the_parts_share_no_row_and_leave_none_out(share):
     assert (search.confirmation_rows == other.confirmation_rows).all()  # no label was read
 
 
-def test_the_seed_that_was_drawn_differs():
-    rows = [ConfirmedSearch(Y, delta=0.1).confirmation_rows for _ in range(2)]
-    assert (rows[0] != rows[1]).any()
-
-
-def test_a_seed_draws_the_same_rows_for_ever():
+def test_a_seed_draws_the_same_rows_for_ever_and_none_draws_others():
     """The permutation is a part of what is stored: a new NumPy must not change it."""
     rows = ConfirmedSearch(np.arange(16) % 2, delta=0.1, seed=7).confirmation_rows
     assert np.flatnonzero(rows).tolist() == [3, 4, 6, 9, 10, 11, 12, 13]
+    one, other = (ConfirmedSearch(Y, delta=0.1).confirmation_rows for _ in range(2))
+    assert (one != other).any()
 
 
-def test_groups_are_kept_whole():
-    groups = np.random.default_rng(2).integers(0, 40, M)
-    search = ConfirmedSearch(Holdout(Y, groups=groups), delta=0.1, seed=1)
-    kept = search.confirmation_rows
-    assert not set(groups[kept]) & set(groups[~kept])
-    assert len(set(groups[kept])) == len(set(groups)) / 2
-
-
-def test_sizes_of_groups_decide_nothing():
+def test_groups_are_kept_whole_and_their_sizes_decide_nothing():
     """A part that was filled up to a number of rows would end where a large group comes."""
     chosen = []
     for sizes in (np.full(20, 20), np.array([361, *[1] * 3, *[2] * 4, *[1] * 2, *[2] * 8, 6, 4])):
-        groups = np.repeat(np.arange(20), sizes)
+        groups = np.random.default_rng(2).permutation(np.repeat(np.arange(20), sizes))
         search = ConfirmedSearch(Holdout(Y, groups=groups), delta=0.1, seed=3)
         chosen.append(set(groups[search.confirmation_rows]))
+        assert not chosen[-1] & set(groups[search.search_rows])
     assert chosen[0] == chosen[1] and len(chosen[0]) == 10
 
 
@@ -188,7 +182,7 @@ def test_named_rows_of_the_other_part_are_refused(ndim):
 def test_a_name_that_was_confirmed_is_no_name_of_another_model():
     """Nor may such a nomination stay, and keep all that were nominated from being confirmed."""
     search = ConfirmedSearch(Y, delta=0.1, n_batches=None, seed=1)
-    models = [Y ^ (np.random.default_rng(seed).random(M) < 0.2) for seed in range(4)]
+    models = [model(0.2, seed) for seed in range(4)]
     search.nominate("a", models[0])
     assert search.confirm().names == ["a"]
     with pytest.raises(ValueError, match="'a' was confirmed with other predictions"):
@@ -255,20 +249,14 @@ PROBABILITIES = np.random.default_rng(3).uniform(0.05, 0.95, M)
 
 def of_metric(name, **more):
     """A holdout with this metric, and predictions as it takes them."""
-    options = {
-        "neg_log_loss": {"clip": 0.01},
-        "mean_cost": {"costs": [[0, 1], [3, 0]]},
-        "neg_mean_squared_error": {"y_range": (0.0, 9.0)},
-        "neg_mean_absolute_error": {"y_range": (0.0, 9.0)},
-    }.get(name, {})
-    y_true = 9 * PROBABILITIES if METRICS[name].takes == "numbers" else Y
+    y_true = PROBABILITIES if METRICS[name].takes == "numbers" else Y
     predictions = {
         "classes": model(0.2, 4),
         "scores": Y + rng.normal(size=M),
         "probabilities": np.clip(0.5 + 0.3 * (Y - 0.5) + 0.2 * (PROBABILITIES - 0.5), 0, 1),
-        "numbers": 9 * np.clip(PROBABILITIES + rng.normal(0, 0.05, M), 0, 1),
+        "numbers": np.clip(PROBABILITIES + rng.normal(0, 0.05, M), 0, 1),
     }[METRICS[name].takes]
-    return holdout_of(y_true, metric=name, **options, **more), predictions
+    return holdout_of(y_true, metric=name, **METRIC_OPTIONS.get(name, {}), **more), predictions
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -284,10 +272,7 @@ def test_every_metric_scores_and_confirms_as_a_search_of_those_rows(name):
     assert search.score(y_pred[~ON_B]) == search.score(y_pred)
     assert_allclose(search.score_many([y_pred, y_pred]), search.score(y_pred))
     answer = search.confirm(y_pred)
-    expected = apart["end"]
-    assert_allclose(
-        [answer.value, answer.low, answer.high], [expected.value, expected.low, expected.high]
-    )
+    assert_allclose(told(answer), told(apart["end"]))
     assert answer.search_value == search.score(y_pred)
     assert search.confirm(y_pred[ON_B]) == answer  # the same finalist, and free
     assert name in search.guarantee and search.greater_is_better == holdout.greater_is_better
@@ -305,7 +290,7 @@ def test_weights_and_groups_come_with_their_rows(name, grouped):
     answer = search.confirm(y_pred)
     losses = {
         "error": lambda: y_pred != Y,
-        "mean_cost": lambda: np.array([[0, 1], [3, 0]])[Y, y_pred],
+        "mean_cost": lambda: np.array(METRIC_OPTIONS["mean_cost"]["costs"])[Y, y_pred],
         "neg_log_loss": lambda: np.log(np.where(Y == 1, y_pred, 1 - y_pred)),
     }[name]()
     assert answer.value == pytest.approx(np.average(losses[ON_B], weights=weights[ON_B]))
@@ -320,11 +305,9 @@ def test_losses_are_searched_and_confirmed_without_labels(binary):
     answers = search.confirm(dict(zip("abc", losses, strict=True)))
     assert_allclose(answers.values, losses[:, ON_B].mean(axis=1), atol=1e-7)
     if binary:
-        packed = ConfirmedSearch(M, delta=0.1, rows=ON_B)
-        assert packed.score(pack_losses(losses[0])) == search.score(losses[0])
-        confirmed = packed.confirm(
-            {k: pack_losses(row) for k, row in zip("abc", losses, strict=True)}
-        )
+        packed, rows = ConfirmedSearch(M, delta=0.1, rows=ON_B), [*map(pack_losses, losses)]
+        assert packed.score(rows[0]) == search.score(losses[0])
+        confirmed = packed.confirm(dict(zip("abc", rows, strict=True)))
         assert_allclose(confirmed.lows, answers.lows)
 
 
@@ -339,17 +322,13 @@ def test_predictions_come_as_anything(kind):
 # ---- what waits, and what it costs -----------------------------------------------------------
 
 
-def told(answer):
-    return [answer.value, answer.low, answer.high]
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_a_batch_before_the_last_tells_what_it_pays_for(name):
     """Counts with their limits; real numbers on a grid, with limits that hold the exact ones."""
     holdout, y_pred = of_metric(name)
     search = ConfirmedSearch(holdout, delta=0.1, rows=ON_B, n_batches=2)
     first = search.confirm({"a": y_pred})["a"]
-    second = search.confirm({"b": y_pred[::-1] if name == "roc_auc" else holdout_swap(y_pred)})["b"]
+    second = search.confirm({"b": np.roll(y_pred, 1)})["b"]
     outcomes = math.exp(second.nats - math.log(40))
     full = search.answers["a"]
     assert full.nats == first.nats == pytest.approx(math.log(40))
@@ -375,11 +354,6 @@ def test_a_batch_before_the_last_tells_what_it_pays_for(name):
     assert np.isnan([first.low, first.high]).all()  # limits are no function of the value
 
 
-def holdout_swap(y_pred):
-    """Other predictions of the same kind."""
-    return np.roll(y_pred, 1)
-
-
 def test_rounded_values_cost_what_the_grid_has():
     y_true, rows, search = big_search(n_batches=None)
     first = search.confirm({"a": wrong_on(290, y_true, rows)}, release=Rounded(0.01))["a"]
@@ -398,13 +372,8 @@ def test_a_verdict_costs_one_bit_a_finalist():
     assert np.isnan([told(answer) for answer in answers]).all()
     second = search.confirm({"x": model(0.1, 9)})["x"]
     assert second.nats == pytest.approx(math.log(20) + math.log(3) + 3 * math.log(2))
-    assert [
-        answer.passed for answer in search.confirm(finalists, release="pass", at_least=0.8)
-    ] == [
-        True,
-        False,
-        False,
-    ]
+    again = search.confirm(finalists, release="pass", at_least=0.8)
+    assert [answer.passed for answer in again] == [True, False, False]
     # a verdict on what was told in full is a function of that
     again = search.confirm({"x": model(0.1, 9)}, release="pass", at_least=0.99)["x"]
     assert again.passed is False and search.n_left() == 1
@@ -704,11 +673,7 @@ def attack(search, m, seed, s=40):
 
 @pytest.mark.parametrize(
     ("pays", "n_batches"),
-    [
-        pytest.param(True, 3, marks=pytest.mark.thorough),
-        (True, None),
-        (False, 3),
-    ],
+    [pytest.param(True, 3, marks=pytest.mark.thorough), (True, None), (False, 3)],
 )
 def test_an_analyst_who_adapts_to_three_batches_is_covered(pays, n_batches, monkeypatch):
     """12 runs; a program that does not pay for what was told misses in nearly all.

@@ -2,16 +2,13 @@
 
 import os
 import pickle
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import at_once
 
 from radabound_fast import ConfirmedSearch, DeclaredSearch, Holdout, HoldoutExhausted, Rounded
 
@@ -68,12 +65,14 @@ def test_few_rows_are_warned_of_where_they_are_judged_and_not_where_they_are_rea
 @pytest.mark.parametrize("stratify", [False, True])
 @pytest.mark.parametrize("n_batches", [1, 3, None])
 def test_whoever_reads_it_knows_how_much_is_left(path, n_batches, stratify):
-    search = ConfirmedSearch.open(path, Y, delta=0.1, n_batches=n_batches, stratify=stratify)
+    options = {"n_batches": n_batches, "confirm_share": 1.0 if n_batches is None else 0.1}
+    search = ConfirmedSearch.open(path, Y, delta=0.1, stratify=stratify, **options)
     search.confirm({"a": model(0.1, 1)})
     reader = ConfirmedSearch.open(path)
     assert (reader.n_left(), reader.outlook()) == (search.n_left(), search.outlook())
-    assert (reader.halted, reader.n_answered) == (search.halted, search.n_answered)
-    assert (reader.guarantee, reader.parameters) == (search.guarantee, search.parameters)
+    assert_array_equal(reader.confirmation_rows, search.confirmation_rows)
+    for name in ("halted", "n_answered", "guarantee", "parameters"):
+        assert getattr(reader, name) == getattr(search, name), name
 
 
 def test_of_two_that_make_the_file_at_once_the_slower_takes_what_is_there(path, monkeypatch):
@@ -89,9 +88,12 @@ def test_of_two_that_make_the_file_at_once_the_slower_takes_what_is_there(path, 
 def test_what_waits_is_found_again_at_the_end(path, metric):
     """Batches told on a grid, and verdicts, of one process; the end of another."""
     holdout = Holdout(Y, metric=metric)
-    make = {"error": model, "roc_auc": lambda e, s: model(e, s) + np.arange(M) % 9 / 9}.get(
-        metric, lambda e, s: 0.2 + 0.6 * model(e, s)
-    )
+    noise = {"error": 0, "roc_auc": np.arange(M) % 9 / 9}
+
+    def make(error, seed):
+        classes = model(error, seed)
+        return classes + noise[metric] if metric in noise else 0.2 + 0.6 * classes
+
     options = {"delta": 0.1, "n_batches": None, "seed": 3}
     stored = ConfirmedSearch.open(path, holdout, **options)
     memory = ConfirmedSearch(holdout.apart(), **options)
@@ -137,12 +139,6 @@ def test_the_file_keeps_rows_that_were_chosen_elsewhere(path):
             ConfirmedSearch.open(path, Y, **options)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_without_labels_the_rows_are_those_of_the_file(path, share):
-    made = ConfirmedSearch.open(path, Y, delta=0.1, confirm_share=share)
-    assert_array_equal(ConfirmedSearch.open(path).confirmation_rows, made.confirmation_rows)
-
-
 def test_a_baseline_is_passed_each_time(path):
     rows, baseline = np.arange(M) < 100, model(0.3, 1)
     ConfirmedSearch.open(path, Y, delta=0.1, rows=rows, baseline=baseline)
@@ -155,15 +151,12 @@ def test_a_baseline_is_passed_each_time(path):
         ConfirmedSearch.open(path, Y, rows=rows, baseline=model(0.3, 2))
 
 
-def test_another_guards_file_is_refused(path):
+def test_there_must_be_a_file_of_such_a_search_or_a_delta(path):
+    with pytest.raises(FileNotFoundError):
+        ConfirmedSearch.open(path, Y)
     DeclaredSearch.open(path, Y, 99, delta=0.1)
     with pytest.raises(ValueError, match="is not the database of"):
         ConfirmedSearch.open(path, Y, delta=0.1)
-
-
-def test_there_must_be_a_file_or_a_delta(path):
-    with pytest.raises(FileNotFoundError):
-        ConfirmedSearch.open(path, Y)
 
 
 def test_losses_have_a_database_too(path):
@@ -179,58 +172,11 @@ def test_losses_have_a_database_too(path):
 
 def test_threads_confirm_one_after_another(path):
     search = ConfirmedSearch.open(path, Y, delta=0.1, n_batches=None, durability="process")
-
-    def confirm(name):
-        search.confirm({name: model(0.2, ord(name))})
-
-    threads = [threading.Thread(target=confirm, args=(name,)) for name in "abcdef"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda name: search.confirm({name: model(0.2, ord(name))}), "abcdef")
     answers = search.answers
     assert sorted(answers.names) == list("abcdef")
     assert [answer.batch for answer in answers] == [1, 2, 3, 4, 5, 6]
     assert np.all(np.diff([answer.nats for answer in answers]) > 0)
-
-
-WRITER = """
-    import sys
-    import numpy as np
-    from radabound_fast import ConfirmedSearch
-    y_true = np.random.default_rng(1).integers(0, 2, {m})
-    search = ConfirmedSearch.open(sys.argv[1], y_true, delta=.1, n_batches=None, seed=1,
-                                  durability="process")
-    for number in range(search.n_answered, 1000):
-        y_pred = np.random.default_rng(number).integers(0, 2, {m})
-        answer = search.confirm({{str(number): y_pred}})[str(number)]
-        print(number, answer.batch, answer.nats, answer.value, flush=True)
-"""
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_whatever_was_released_is_counted_after_a_kill(path):
-    """12 kills at random instants; at most one batch a kill is counted that nobody saw."""
-    released, chance = {}, np.random.default_rng(0)
-    command = [sys.executable, "-c", textwrap.dedent(WRITER.format(m=M)), str(path)]
-    for _ in range(12):
-        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        lines = [writer.stdout.readline() for _ in range(int(chance.integers(1, 6)))]
-        threading.Event().wait(float(chance.uniform(0, 0.02)))
-        writer.send_signal(signal.SIGKILL)
-        lines += writer.stdout.read().splitlines(keepends=True)
-        writer.wait()
-        writer.stdout.close()
-        for line in lines:
-            if line.endswith("\n"):
-                number, batch, nats, value = line.split()
-                assert number not in released
-                released[number] = int(batch), float(nats), float(value)
-    answers = ConfirmedSearch.open(path).answers
-    stored = {answer.name: (answer.batch, answer.nats, answer.value) for answer in answers}
-    assert released.items() <= stored.items() and len(stored) <= len(released) + 12
-    assert [answer.batch for answer in answers] == list(range(1, len(answers) + 1))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

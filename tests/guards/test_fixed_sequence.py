@@ -331,25 +331,6 @@ def test_error_rates_and_losses_have_signs_unless_n_vectors_is_0(judged, given, 
     assert "FixedSequence" in str(guard._description()["kind"])
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"epsilon": 0}, ValueError, r"epsilon must be in \(0, 1\), got 0"),
-        ({"epsilon": 1.5}, ValueError, r"epsilon must be in \(0, 1\), got 1.5"),
-        ({"delta": 1}, ValueError, r"delta must be in \(0, 1\), got 1"),
-        ({"n_vectors": -1}, ValueError, "n_vectors must be at least 0, got -1"),
-        ({"n_vectors": 2.5}, TypeError, "n_vectors must be an integer, got 2.5"),
-        ({"max_queries": 0}, ValueError, "max_queries must be at least 1, got 0"),
-        ({"seed": -1}, ValueError, "seed must be"),
-        ({"signs": "drawn"}, ValueError, "signs must be one of 'stored', 'generated'"),
-        ({"bound": "mclt"}, TypeError, "unexpected keyword argument 'bound'"),
-    ],
-)
-def test_bad_parameters_are_named(given, error, message):
-    with pytest.raises(error, match=message):
-        FixedSequence(M, **{"epsilon": 0.1, "delta": 0.1} | given)
-
-
 def test_the_guarantee_is_the_rows_with_its_words():
     for max_queries in (None, 300):
         words = sequence(0.1, max_queries).guarantee

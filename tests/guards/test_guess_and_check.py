@@ -286,20 +286,3 @@ def test_a_withheld_failure_leaves_no_trace_of_its_mean():
         seen.append((shown(check), str(caught.value), caught.value.__dict__))
         assert check.halted and check.n_answered == check.failures == 0
     assert seen[0] == seen[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"judged": 0}, ValueError, "n_samples"),
-        ({"judged": 1.5}, TypeError, "n_samples"),
-        ({"epsilon": 0}, ValueError, "epsilon"),
-        ({"epsilon": 1}, ValueError, "epsilon"),
-        ({"delta": math.nan}, ValueError, "delta"),
-        ({"delta": "0.1"}, TypeError, "delta"),
-        ({"low_error": 1}, TypeError, "low_error"),
-    ],
-)
-def test_a_bad_parameter_is_named(arguments, error, message):
-    with pytest.raises(error, match=f"{message} must be"):
-        GuessAndCheck(**{"judged": 100, "epsilon": 0.1, "delta": 0.1} | arguments)

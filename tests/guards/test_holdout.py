@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 import warnings
 
 import numpy as np
@@ -116,13 +115,7 @@ def test_threads_that_make_guards_at_once_are_warned_once():
     holdout = Holdout(np.arange(300) % 2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        threads = [
-            threading.Thread(target=lambda: RadaBound(holdout, **PARAMETERS)) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        support.at_once(lambda _: RadaBound(holdout, **PARAMETERS), range(8))
     assert len(caught) == 1
 
 

@@ -76,24 +76,3 @@ def test_a_ladder_of_k_queries_counts_transcripts_and_halts(step, k):
     with pytest.raises(HoldoutExhausted, match="max_queries"):
         ladder.query(np.ones(4000))
     assert ladder.halted
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"step": 0.0}, ValueError, "step"),
-        ({"step": 1.0}, ValueError, "step"),
-        ({"step": None}, TypeError, "step"),
-        ({"delta": 1.5}, ValueError, "delta"),
-        ({"max_queries": 0}, ValueError, "max_queries"),
-        ({"max_queries": 2.0}, TypeError, "max_queries"),
-    ],
-)
-def test_a_bad_parameter_is_named(arguments, error, message):
-    with pytest.raises(error, match=f"{message} must be"):
-        Ladder(**{"judged": 100, "step": 0.1, "delta": 0.1} | arguments)
-
-
-def test_a_step_is_needed():
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'step'"):
-        Ladder(100, delta=0.1)

@@ -128,7 +128,16 @@ ANSWERED = {
 SHORT = {(0.1, "s.d. .005"): 2, (0.1, "s.d. .02"): 10, (0.1, "inside"): 50}
 
 
-def check_cell(epsilon, guesses, low_error, n_runs):
+def in_200_runs_too(n_runs):
+    """So many runs, and as a slow test 200."""
+    return [n_runs, pytest.param(200, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("n_runs", in_200_runs_too(100))
+@pytest.mark.parametrize("low_error", [False, True])
+@pytest.mark.parametrize(("epsilon", "guesses"), ANSWERED)
+def test_guess_and_check_withstands_the_vote(epsilon, guesses, low_error, n_runs):
+    n_runs = SHORT.get((epsilon, guesses), n_runs) if n_runs < 200 else n_runs
     cell = 2 * list(ANSWERED).index((epsilon, guesses)) + low_error
     outcomes = [
         check_under_the_vote(run, cell, epsilon, guesses, low_error) for run in range(n_runs)
@@ -136,19 +145,6 @@ def check_cell(epsilon, guesses, low_error, n_runs):
     assert_covers(sum(bad for _, bad in outcomes), n_runs)
     if not low_error:
         assert_mean_count([n for n, _ in outcomes], *ANSWERED[epsilon, guesses])
-
-
-@pytest.mark.parametrize("low_error", [False, True])
-@pytest.mark.parametrize(("epsilon", "guesses"), ANSWERED)
-def test_guess_and_check_withstands_the_vote(epsilon, guesses, low_error):
-    check_cell(epsilon, guesses, low_error, SHORT.get((epsilon, guesses), 100))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("low_error", [False, True])
-@pytest.mark.parametrize(("epsilon", "guesses"), ANSWERED)
-def test_guess_and_check_withstands_the_vote_in_200_runs(epsilon, guesses, low_error):
-    check_cell(epsilon, guesses, low_error, 200)
 
 
 def coins(run, cell, *, rate, epsilon, scale, low_error):
@@ -190,22 +186,14 @@ def test_a_failed_guess_is_answered_on_either_side(rate, epsilon, scale):
     assert_mean_count([n for n, _, _ in outcomes], *NOISY[rate, epsilon, scale], 2000)
 
 
-def low_error_cell(n_runs):
+@pytest.mark.parametrize("n_runs", in_200_runs_too(10))
+def test_at_low_error_the_entropy_tolerance_answers_hundreds(n_runs):
     outcomes = [
         rare_errors(run, 100, epsilon=0.03, scale=0.003, low_error=True) for run in range(n_runs)
     ]
     assert_covers(sum(bad for _, _, bad in outcomes), n_runs)
     # 500 runs of the other implementation: 93 to 400, median 400
     assert_mean_count([n for n, _, _ in outcomes], 365.6, 66.6, 500)
-
-
-def test_at_low_error_the_entropy_tolerance_answers_hundreds():
-    low_error_cell(n_runs=10)
-
-
-@pytest.mark.slow
-def test_at_low_error_entropy_answers_hundreds_in_200_runs():
-    low_error_cell(n_runs=200)
 
 
 def test_at_low_error_the_hoeffding_tolerance_answers_two():
@@ -259,25 +247,13 @@ def ladder_under_improving_models(run, cell, step, max_queries):
 LADDERS = [(0.05, None), (0.01, None), (0.002, None), (0.05, 1600), (0.01, 1600)]
 
 
-def ladder_cell(step, max_queries, n_runs):
+@pytest.mark.parametrize("n_runs", in_200_runs_too(5))
+@pytest.mark.parametrize(("step", "max_queries"), LADDERS)
+def test_a_ladder_is_never_off_by_more_than_its_half_width(step, max_queries, n_runs):
     cell = 200 + LADDERS.index((step, max_queries))
-    voted = [ladder_under_the_vote(run, cell, step, max_queries) for run in range(n_runs)]
-    assert_covers(sum(voted), n_runs)
-    improved = [
-        ladder_under_improving_models(run, cell + 100, step, max_queries) for run in range(n_runs)
-    ]
-    assert_covers(sum(improved), n_runs)
-
-
-@pytest.mark.parametrize(("step", "max_queries"), LADDERS)
-def test_a_ladder_is_never_off_by_more_than_its_half_width(step, max_queries):
-    ladder_cell(step, max_queries, n_runs=5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("step", "max_queries"), LADDERS)
-def test_a_ladder_is_within_its_half_width_in_200_runs(step, max_queries):
-    ladder_cell(step, max_queries, n_runs=200)
+    for attack, own in ((ladder_under_the_vote, cell), (ladder_under_improving_models, cell + 100)):
+        bad = [attack(run, own, step, max_queries) for run in range(n_runs)]
+        assert_covers(sum(bad), n_runs)
 
 
 # ---- what does not withstand it ---------------------------------------------------------------

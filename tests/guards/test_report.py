@@ -116,12 +116,11 @@ def test_a_model_asked_about_twice_is_told_as_one(tmp_path):
     again = pickle.loads(pickle.dumps(search))
     again.query(PREDICTIONS[1], key={"depth": 1})
     assert (search.n_queries, again.n_queries) == (7, 8)
-    with DeclaredSearch.open(tmp_path / "s.db", LABELS, {"depth": DEPTHS}, delta=0.1) as shared:
+    shared = DeclaredSearch.open(tmp_path / "s.db", LABELS, {"depth": DEPTHS}, delta=0.1)
+    for depth, start in ((1, "1 model is depth=1: "), (2, "2 different models is depth=")):
         for _ in range(2):
-            shared.query(PREDICTIONS[1], key={"depth": 1})
-        assert str(shared.report()).startswith("The best of 1 model is depth=1: ")
-        shared.query(PREDICTIONS[2], key={"depth": 2})
-        assert str(shared.report()).startswith("The best of 2 different models is depth=")
+            shared.query(PREDICTIONS[depth], key={"depth": depth})
+        assert str(shared.report()).startswith(f"The best of {start}")
 
 
 @pytest.mark.parametrize(
@@ -169,24 +168,20 @@ def test_a_baseline_has_its_value_and_a_gain_its_words(options, value, good):
         assert " Its mean loss is higher than that of the baseline by " in str(report)
 
 
-def test_json_has_the_best_answer_and_what_is_guaranteed():
-    report = asked(search_by_depth(baseline=BASELINE)).report()
-    told = json.loads(report.to_json())
-    assert told["best"] == report.best.to_dict() and told["sentence"] == str(report)
-    assert (told["n_samples"], told["n_models"], told["space_size"]) == (M, 30, 30)
-    assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"baseline": BASELINE}, {"n_folds": 5}, {"two_sided": False}]
 )
 def test_json_and_a_frame_have_every_answer(options):
     report = asked(search_by_depth(**options)).report()
     expected = [answer.to_dict() for answer in report.answers]
-    assert json.loads(report.to_json())["answers"] == expected and len(expected) == 30
-    pytest.importorskip("pandas")
+    told = json.loads(report.to_json())
+    assert told["answers"] == expected and len(expected) == 30
+    assert told["best"] == report.best.to_dict() and told["sentence"] == str(report)
+    assert (told["n_samples"], told["n_models"], told["space_size"]) == (M, 30, 30)
+    assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
     gains = {"holdout_gain", "holdout_gain_low", "holdout_gain_high"}
     assert (gains <= set(report.best.as_metrics())) == ("baseline" in options)
+    pytest.importorskip("pandas")
     frame = report.to_frame()
     assert frame.pop("param_depth").tolist() == list(DEPTHS)
     rows = [{name: told for name, told in row.items() if name != "key"} for row in expected]
@@ -208,20 +203,17 @@ def test_a_frame_has_a_column_for_each_parameter_or_one_for_keys():
     assert numbered.report().to_frame()["key"].tolist() == [2, 0]
 
 
-def test_a_page_stands_alone():
-    report = asked(search_by_depth()).report()
-    page = report.to_html()
-    assert page.startswith("<!doctype html>") and page.count("<html") == page.count("</html>") == 1
-    assert report._repr_html_() in page and "<title>error of 30 models</title>" in page
-
-
-def test_keys_are_told_as_json_has_them():
-    search = DeclaredSearch(M, {"depth": [np.int64(3), np.int64(4)]}, delta=0.1)
-    search.query(np.zeros(M, bool), key={"depth": np.int64(4)})
-    assert json.loads(search.report().to_json())["best"]["key"] == {"depth": 4}
-    search = DeclaredSearch(M, Choice([(1, 2.5), (2, 2.5)]), delta=0.1)
-    search.query(np.zeros(M, bool), key=(2, 2.5))
-    assert json.loads(search.report().to_json())["best"]["key"] == [2, 2.5]
+@pytest.mark.parametrize(
+    ("space", "key", "told"),
+    [
+        ({"depth": [np.int64(3), np.int64(4)]}, {"depth": np.int64(4)}, {"depth": 4}),
+        (Choice([(1, 2.5), (2, 2.5)]), (2, 2.5), [2, 2.5]),
+    ],
+)
+def test_keys_are_told_as_json_has_them(space, key, told):
+    search = DeclaredSearch(M, space, delta=0.1)
+    search.query(np.zeros(M, bool), key=key)
+    assert json.loads(search.report().to_json())["best"]["key"] == told
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy"])
@@ -237,9 +229,11 @@ def test_html_has_sentence_table_and_picture_and_escapes_keys():
     search = DeclaredSearch(M, Choice([f"<b>{i}</b>" for i in range(30)]), delta=0.1)
     for i, losses in enumerate(PREDICTIONS.values()):
         search.query(losses ^ LABELS, key=f"<b>{i}</b>")
-    page = search.report()._repr_html_()
-    assert page.count("<tr>") == 11 and "data:image/png;base64," in page
-    assert "<b>" not in page and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in page
+    shown, page = search.report()._repr_html_(), search.report().to_html()
+    assert shown.count("<tr>") == 11 and "data:image/png;base64," in shown
+    assert "<b>" not in shown and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in shown
+    assert page.startswith("<!doctype html>") and page.count("<html") == page.count("</html>") == 1
+    assert shown in page and "<title>mean loss of 30 models</title>" in page
 
 
 def test_a_notebook_shows_cross_validations_and_reruns():
@@ -281,11 +275,11 @@ def test_numbers_are_told_from_their_limits_by_their_digits(unit):
 
 
 def test_the_picture_of_a_cross_validation_says_whose_it_is():
+    from matplotlib.text import Text
+
     for folds, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
-        figure = asked(search_by_depth(**folds)).report().plot()
-        said = " ".join(
-            part.get_text() for part in figure.findobj(lambda part: hasattr(part, "get_text"))
-        )
+        parts = asked(search_by_depth(**folds)).report().plot().findobj(Text)
+        said = " ".join(part.get_text() for part in parts)
         assert f"Every interval{whose} holds, with probability 0.9, however" in said
 
 
@@ -306,16 +300,13 @@ def test_weights_and_groups_are_told_with_the_rows(folds):
 
 def test_the_picture_has_every_score_and_the_best_so_far():
     report = asked(search_by_depth(baseline=BASELINE)).report()
-    (axes,) = report.plot().axes
-    dots, best, ring, baseline = axes.lines
-    np.testing.assert_array_equal(dots.get_ydata(), report.answers.values)
-    assert list(dots.get_xdata()) == list(range(1, 31))
-    (number,), (value,) = ring.get_xdata(), ring.get_ydata()
-    assert (number, value) == (report.best.number, report.best.value)
-    so_far = np.array([report.answers.highs[: n + 1].argmin() for n in range(30)])
-    assert best.get_ydata()[-1] == report.answers.values[so_far[-1]] == report.best.value
-    assert sorted(set(best.get_ydata())) == sorted(set(report.answers.values[so_far]))
-    assert set(baseline.get_ydata()) == {report.baseline}
+    answers, (axes,) = report.answers, report.plot().axes
+    dots, best, ring, baseline = (line.get_xydata() for line in axes.lines)
+    np.testing.assert_array_equal(dots, np.stack([np.arange(1, 31), answers.values], axis=1))
+    assert ring.tolist() == [[report.best.number, report.best.value]]
+    so_far = answers.values[[answers.highs[: n + 1].argmin() for n in range(30)]]
+    assert best[-1, 1] == so_far[-1] == report.best.value
+    assert set(best[:, 1]) == set(so_far) and set(baseline[:, 1]) == {report.baseline}
 
 
 def test_a_report_needs_an_answer():

@@ -304,7 +304,7 @@ def holds_labels(content):
 
 def test_the_labels_are_found_where_they_are():
     holdout = RadaBound(LABELS, epsilon=0.1, delta=0.1).holdout
-    codes = holdout.labels._codes
+    codes = holdout.labels.codes
     leaks = [pickle.dumps(codes), str(codes[:20]), repr(holdout.classes), LABELS.tobytes()]
     assert all(map(holds_labels, leaks)) and not holds_labels(repr(holdout))
 

@@ -311,6 +311,7 @@ def test_no_guard_that_cannot_be_made_keeps_its_labels(halting):
 def test_no_search_and_no_average_keeps_what_it_was_given():
     good, bad = np.random.default_rng(1).random((2, M)) < np.array([[0.02], [0.5]])
     search, other = DeclaredSearch(M, 100, delta=0.1), DeclaredSearch(LABELS, 100, delta=0.1)
+    scored = DeclaredSearch(Holdout(LABELS, metric="roc_auc"), 9, delta=0.1)
     search.query(good, key=1)
     other.query(LABELS ^ good, key=1)
     for call in (
@@ -328,6 +329,7 @@ def test_no_search_and_no_average_keeps_what_it_was_given():
         lambda: other.compare(LABELS ^ bad, LABELS, key_a=1, key_b=2),
         lambda: other.compare(LABELS, LABELS + 7, key_a=2, key_b=3),
         lambda: other.roc_band(LABELS, key=2),
+        lambda: scored.query(LABELS * np.nan, key=2),
         lambda: DeclaredSearch(LABELS, 0, delta=0.1),
         lambda: DeclaredSearch(LABELS, 9, delta=0.1, baseline=LABELS + 7),
         lambda: RademacherAverage(SignMatrix(M, seed=1)).update(good + 2),

@@ -49,11 +49,10 @@ DEPTHS = {"max_depth": [1, 2, 3, 4, 6, 8]}
 DEPTHS_KEYS = list(ParameterGrid(DEPTHS))
 
 
-@pytest.fixture(scope="module")
-def cancer():
-    """569 tumours: X, X_holdout, y, y_holdout."""
-    X, y = load_breast_cancer(return_X_y=True)
-    return train_test_split(X, y, test_size=300, random_state=0)
+# 569 tumours
+X, X_holdout, y, y_holdout = train_test_split(
+    *load_breast_cancer(return_X_y=True), test_size=300, random_state=0
+)
 
 
 def guard_of(y, **parameters):
@@ -61,10 +60,14 @@ def guard_of(y, **parameters):
     return RadaBound(y, **given)
 
 
-def test_it_finds_what_a_plain_loop_finds(cancer):
-    X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
-    search.fit(X, y, X_holdout=X_holdout)
+def fitted(estimator, candidates, **options):
+    """A search that went through the candidates on the tumours."""
+    search = HoldoutSearchCV(estimator, candidates, **options)
+    return search.fit(X, y, X_holdout=X_holdout)
+
+
+def test_it_finds_what_a_plain_loop_finds():
+    search = fitted(TREE, DEPTHS, guard=guard_of(y_holdout))
     errors = [
         np.mean(clone(TREE).set_params(**p).fit(X, y).predict(X_holdout) != y_holdout)
         for p in ParameterGrid(DEPTHS)
@@ -81,8 +84,7 @@ def test_it_finds_what_a_plain_loop_finds(cancer):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
-    X, X_holdout, y, y_holdout = cancer
+def test_after_the_halt_candidates_are_marked_and_unanswered(n_jobs):
     candidates = ParameterSampler(
         {"max_features": range(1, 20), "random_state": range(99)}, 40, random_state=0
     )
@@ -111,8 +113,7 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
     assert guard.n_answered == n_answered
 
 
-def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_second_fit_and_a_clone_spend_the_same_budget():
     guard = guard_of(y_holdout)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard)
     again = clone(search)
@@ -123,8 +124,7 @@ def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
     assert guard.n_answered == 12
 
 
-def test_a_clone_queries_the_same_search(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_clone_queries_the_same_search():
     guard = searched(y_holdout, DEPTHS)
     again = clone(HoldoutSearchCV(TREE, DEPTHS, guard=guard))
     assert again.guard is guard
@@ -132,8 +132,7 @@ def test_a_clone_queries_the_same_search(cancer):
     assert guard.n_answered == 6 and guard.best.key == again.best_params_
 
 
-def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_nothing_is_best_if_the_first_answer_is_withheld():
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout, epsilon=0.074))
     assert search.guard.budget > 0
     with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs epsilon"):
@@ -143,27 +142,23 @@ def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
         search.predict(X_holdout)
 
 
-def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted():
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout, epsilon=0.01))
     with pytest.raises(HoldoutExhausted, match="guard can answer no query.*; mclt needs epsilon"):
         search.fit(X, y, X_holdout=X_holdout)
     assert not search.guard.halted and not hasattr(search, "cv_results_")
 
 
-def test_the_first_of_equals_is_best(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_the_first_of_equals_is_best():
     candidates = {"max_depth": [1, 2, 2, 2, 1]}
-    search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout))
-    search.fit(X, y, X_holdout=X_holdout)
+    search = fitted(TREE, candidates, guard=guard_of(y_holdout))
     errors = search.cv_results_["answer"].tolist()
     assert errors[1] == errors[2] == errors[3] < errors[0]
     assert search.best_index_ == 1
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_what_was_answered_before_an_error_is_kept(cancer, error):
-    X, X_holdout, y, y_holdout = cancer
+def test_what_was_answered_before_an_error_is_kept(error):
 
     class Fails(DecisionTreeClassifier):
         def fit(self, X, y):
@@ -171,8 +166,7 @@ def test_what_was_answered_before_an_error_is_kept(cancer, error):
                 raise error("the fourth")
             return super().fit(X, y)
 
-    plain = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
-    plain.fit(X, y, X_holdout=X_holdout)
+    plain = fitted(TREE, DEPTHS, guard=guard_of(y_holdout))
     search = HoldoutSearchCV(
         DecisionTreeClassifier(random_state=0), {"max_depth": [1]}, guard=guard_of(y_holdout)
     )
@@ -191,8 +185,7 @@ def test_what_was_answered_before_an_error_is_kept(cancer, error):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_guesses_are_cross_validation_errors_of_the_training_part(cancer, n_jobs):
-    X, X_holdout, y, y_holdout = cancer
+def test_guesses_are_cross_validation_errors_of_the_training_part(n_jobs):
     check = GuessAndCheck(y_holdout, epsilon=0.2, delta=0.1)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=check, cv=3, n_jobs=n_jobs)
     with parallel_config(backend="threading"):  # processes: in the tests of joblib
@@ -207,24 +200,20 @@ def test_guesses_are_cross_validation_errors_of_the_training_part(cancer, n_jobs
     assert np.isnan(search.cv_results_["complexity"]).all()
 
 
-def test_a_ladder_needs_no_guesses(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_ladder_needs_no_guesses():
     guard = Ladder(y_holdout, step=0.02, delta=0.1)
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard, cv="not used")
-    search.fit(X, y, X_holdout=X_holdout)
+    search = fitted(TREE, DEPTHS, guard=guard, cv="not used")
     assert (np.diff(search.cv_results_["answer"]) <= 0).all()
 
 
-def test_pipelines_frames_and_classes_that_are_strings(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_pipelines_frames_and_classes_that_are_strings():
     names = np.array(["benign", "malignant"])
     logistic = make_pipeline(StandardScaler(), LogisticRegression())
     grid = {
         "logisticregression__C": [0.01, 1.0],
         "standardscaler": [StandardScaler(), RobustScaler()],
     }
-    expected = HoldoutSearchCV(logistic, grid, guard=guard_of(y_holdout))
-    expected.fit(X, y, X_holdout=X_holdout)
+    expected = fitted(logistic, grid, guard=guard_of(y_holdout))
     columns = [f"x{i}" for i in range(X.shape[1])]
     for library in ("pandas", "polars"):
         frames = pytest.importorskip(library)
@@ -243,9 +232,8 @@ def test_pipelines_frames_and_classes_that_are_strings(cancer):
         assert_array_equal(search.predict(as_frame(X_holdout)), names[expected.predict(X_holdout)])
 
 
-def test_samples_go_by_position(cancer):
+def test_samples_go_by_position():
     """Permuting the holdout together with its labels changes nothing, alone everything."""
-    X, X_holdout, y, y_holdout = cancer
     order = np.random.default_rng(0).permutation(300)
     told = []
     for rows, labels in [(X_holdout, y_holdout), (X_holdout[order], y_holdout[order])]:
@@ -273,15 +261,14 @@ def searched(y, candidates, metric="error"):
 # ---- results as scikit-learn's users know them ---------------------------------------------
 
 
-def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
+def test_the_results_make_a_frame_with_scikit_learns_names():
     pd = pytest.importorskip("pandas")
-    X, X_holdout, y, y_holdout = cancer
     rows = np.vstack([X, X_holdout]), np.append(y, y_holdout)
     split = [(np.arange(len(y)), np.arange(len(y), len(rows[1])))]
     grid = {"max_depth": [1, 2, 3, 2, None], "criterion": ["gini", "entropy"]}
     theirs = GridSearchCV(TREE, grid, cv=split, scoring="accuracy", refit=False).fit(*rows)
     guard = FixedSequence(y_holdout, epsilon=0.3, delta=0.1, seed=1)
-    ours = HoldoutSearchCV(TREE, grid, guard=guard).fit(X, y, X_holdout=X_holdout)
+    ours = fitted(TREE, grid, guard=guard)
     frame, expected = pd.DataFrame(ours.cv_results_), pd.DataFrame(theirs.cv_results_)
     same = ["params", "param_criterion", "param_max_depth", "rank_test_score"]
     assert frame[same].astype(object).equals(expected[same].astype(object))
@@ -296,8 +283,7 @@ def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
     assert "std_test_score" not in frame
 
 
-def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_parameter_that_a_candidate_lacks_is_masked():
     candidates = [{"max_depth": [2]}, {"criterion": ["entropy"], "max_depth": [3]}]
     search = HoldoutSearchCV(TREE, candidates, guard=searched(y_holdout, candidates))
     results = search.fit(X, y, X_holdout=X_holdout).cv_results_
@@ -307,8 +293,7 @@ def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
     assert results["param_criterion"].tolist() == [None, "entropy"]
 
 
-def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_what_was_withheld_has_no_score_and_the_last_rank():
     candidates = {"max_features": [1], "random_state": range(40)}
     search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout, epsilon=0.09))
     results = search.fit(X, y, X_holdout=X_holdout).cv_results_
@@ -324,10 +309,9 @@ def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
 @pytest.mark.parametrize(
     "metric", ["roc_auc", LogLoss(clip=0.01), "balanced_accuracy", Cost([[0, 1], [5, 0]])], ids=str
 )
-def test_any_metric_of_a_declared_search_is_a_score(cancer, metric):
-    X, X_holdout, y, y_holdout = cancer
+def test_any_metric_of_a_declared_search_is_a_score(metric):
     guard = searched(y_holdout, DEPTHS, metric)
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard).fit(X, y, X_holdout=X_holdout)
+    search = fitted(TREE, DEPTHS, guard=guard)
     results = search.cv_results_
     sign = -1 if guard.holdout.metric == "mean_cost" else 1
     assert_array_equal(results["mean_test_score"], sign * results["answer"])
@@ -340,8 +324,7 @@ def test_any_metric_of_a_declared_search_is_a_score(cancer, metric):
         assert search.best_score_ == pytest.approx(roc_auc_score(y_holdout, shares), abs=1e-12)
 
 
-def test_decisions_are_asked_for_where_there_are_no_probabilities(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_decisions_are_asked_for_where_there_are_no_probabilities():
     grid = {"linearsvc__C": [0.01, 1.0]}
     guard = searched(y_holdout, grid, "roc_auc")
     search = HoldoutSearchCV(
@@ -366,13 +349,11 @@ def test_regressors_have_errors_as_scores():
 
 
 @pytest.mark.parametrize(("verbose", "told"), [(0, ""), (1, "6 of 6 answers, 0 s")])
-def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, told):
+def test_verbose_says_how_far_it_has_come(capsys, monkeypatch, verbose, told):
     from radabound_fast.files import progress as _progress
 
     monkeypatch.setattr(_progress, "SECONDS", 0.0)
-    X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout), verbose=verbose)
-    search.fit(X, y, X_holdout=X_holdout)
+    fitted(TREE, DEPTHS, guard=guard_of(y_holdout), verbose=verbose)
     assert capsys.readouterr().err.strip().splitlines()[-1:] == ([told] if told else [])
 
 
@@ -388,8 +369,7 @@ class Tosses(DecisionTreeClassifier):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("metric", ["error", "roc_auc"])
-def test_the_best_estimator_is_the_judged_one(cancer, metric, n_jobs):
-    X, X_holdout, y, y_holdout = cancer
+def test_the_best_estimator_is_the_judged_one(metric, n_jobs):
     grid = {"max_features": [1, 2, 3], "max_depth": [2, 4]}
     guard = searched(y_holdout, grid, metric)
     Tosses.n_fits = 0
@@ -406,8 +386,7 @@ def test_the_best_estimator_is_the_judged_one(cancer, metric, n_jobs):
 
 
 @pytest.mark.parametrize("refit", [True, False])
-def test_workers_send_models_only_where_one_is_kept(cancer, refit, monkeypatch):
-    X, X_holdout, y, y_holdout = cancer
+def test_workers_send_models_only_where_one_is_kept(refit, monkeypatch):
     sent, kind = [], module.Worker
 
     def worker(*given):
@@ -415,8 +394,7 @@ def test_workers_send_models_only_where_one_is_kept(cancer, refit, monkeypatch):
         return lambda params: sent.append(work(params)) or sent[-1]
 
     monkeypatch.setattr(module, "Worker", worker)
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=searched(y_holdout, DEPTHS), refit=refit)
-    search.fit(X, y, X_holdout=X_holdout)
+    search = fitted(TREE, DEPTHS, guard=searched(y_holdout, DEPTHS), refit=refit)
     assert [one.model is not None for one in sent] == 6 * [refit]
     assert hasattr(search, "best_estimator_") == refit and search.best_params_ in DEPTHS_KEYS
     if not refit:
@@ -425,8 +403,7 @@ def test_workers_send_models_only_where_one_is_kept(cancer, refit, monkeypatch):
 
 
 @pytest.mark.parametrize("guess", [False, True])
-def test_fit_takes_what_the_estimator_s_fit_takes(cancer, guess):
-    X, X_holdout, y, y_holdout = cancer
+def test_fit_takes_what_the_estimator_s_fit_takes(guess):
     weight = np.random.default_rng(0).exponential(size=len(y))
     if guess:
         guard = GuessAndCheck(y_holdout, epsilon=0.4, delta=0.1)
@@ -461,8 +438,7 @@ def test_fit_takes_what_the_estimator_s_fit_takes(cancer, guess):
         ({"refit": "accuracy"}, TypeError, "refit must be True or False, got 'accuracy'"),
     ],
 )
-def test_bad_arguments_cost_nothing(cancer, change, error, message):
-    X, X_holdout, y, y_holdout = cancer
+def test_bad_arguments_cost_nothing(change, error, message):
     guard = guard_of(y_holdout)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard).set_params(**change)
     with pytest.raises(error, match=message):
@@ -470,18 +446,15 @@ def test_bad_arguments_cost_nothing(cancer, change, error, message):
     assert guard.n_answered == 0
 
 
-def test_another_length_costs_nothing(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_another_length_costs_nothing():
     guard = guard_of(y_holdout)
     with pytest.raises(ValueError, match="X_holdout must have the guard's 300 samples, got 299"):
         HoldoutSearchCV(TREE, DEPTHS, guard=guard).fit(X, y, X_holdout=X_holdout[1:])
     assert guard.n_answered == 0
 
 
-def test_a_search_is_not_pickled_its_best_estimator_is(cancer):
-    X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
-    search.fit(X, y, X_holdout=X_holdout)
+def test_a_search_is_not_pickled_its_best_estimator_is():
+    search = fitted(TREE, DEPTHS, guard=guard_of(y_holdout))
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         pickle.dumps(search)
     assert_array_equal(
@@ -490,8 +463,7 @@ def test_a_search_is_not_pickled_its_best_estimator_is(cancer):
     )
 
 
-def test_a_guard_is_no_scorer(cancer):
-    X, X_holdout, y, y_holdout = cancer
+def test_a_guard_is_no_scorer():
     with pytest.raises(ValueError, match="'scoring' parameter of GridSearchCV"):
         GridSearchCV(TREE, DEPTHS, scoring=guard_of(y_holdout)).fit(X, y)
 

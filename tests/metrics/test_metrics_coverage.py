@@ -162,8 +162,10 @@ def gains_miss(rng, m, delta, n_models=20):
     gains = any(not a.gain_low <= truth <= a.gain_high for a in answers)
     order = sorted(range(n_models), key=lambda key: answers[key].value)
     best, worst = order[0], order[-1]
-    told = search.compare(y_true ^ losses[best], y_true ^ losses[worst], key_a=best, key_b=worst)
-    return scores or gains, not told.gain_low <= 0 <= told.gain_high
+    compared = search.compare(
+        y_true ^ losses[best], y_true ^ losses[worst], key_a=best, key_b=worst
+    )
+    return scores or gains, not compared.gain_low <= 0 <= compared.gain_high
 
 
 @pytest.mark.parametrize("m", [30, 1000])

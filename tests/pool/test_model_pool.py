@@ -21,7 +21,7 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.bounds.bootstrap import critical_value, one_sided_level, vectors_needed
 from radabound_fast.pool import best
-from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.judging import Judge, sign_test
 from radabound_fast.pool.limits import holm
 from radabound_fast.rows import reference
 from radabound_fast.rows.moments import moments_of
@@ -47,30 +47,10 @@ def signs(n_samples=M):
     return reference.signs(SEED, L, n_samples)
 
 
-def rank(delta):
-    """Of the critical value among l maxima: the ceil((1 - delta)(l + 1))-th."""
-    return math.ceil((1 - delta) * (L + 1) - 1e-9)
-
-
-def quantile(maxima, delta):
-    return np.sort(maxima)[rank(delta) - 1]
-
-
-def level(maxima, delta, n):
-    """One-sided."""
-    return max(norm.sf(quantile(maxima, delta)), delta / n)
-
-
-def enough(differences):
-    """40 errors and 40 right rows, or as much of anything else."""
-    centred, m = differences - differences.mean(axis=1, keepdims=True), differences.shape[1]
-    need = 40 * m / (m - 40) * np.abs(centred).max(axis=1) ** 2
-    return ((centred**2).sum(axis=1) >= need - 1e-6) & (need > 0)
-
-
-def pool(y_true, Y_pred, **options):
-    made = ModelPool(y_true, delta=DELTA, seed=SEED, n_vectors=L, **options)
-    made.add(Y_pred)
+def pool(judged, *blocks, delta=DELTA, **options):
+    made = ModelPool(judged, delta=delta, seed=SEED, n_vectors=L, **options)
+    for block in blocks:
+        made.add(block)
     return made
 
 
@@ -80,12 +60,12 @@ def pool(y_true, Y_pred, **options):
 def test_intervals_are_exact_ones_at_the_bootstraps_level(pool_of_40):
     y_true, Y_pred, wrong = pool_of_40
     found = pool(y_true, Y_pred).intervals()
-    able = enough(wrong.astype(float))
+    able = support.enough(wrong.astype(float))
     assert_array_equal(np.flatnonzero(~able), [0, 2])
     assert_array_equal(found.by_bootstrap, able)
     maxima = np.abs(reference.studentised(signs(), wrong[able], None)).max(axis=0)
     share = DELTA * able.mean()
-    expected = max(2 * norm.sf(quantile(maxima, share)), DELTA / K)
+    expected = 2 * support.level(maxima, share, 2 * able.sum())
     assert found.level == pytest.approx(expected, rel=1e-9)
     assert found.as_if == pytest.approx(share / expected, rel=1e-9)
     assert 1 < found.as_if < 0.8 * K
@@ -104,9 +84,9 @@ def test_unrelated_models_have_bonferronis_level_at_least():
         wrong = np.random.default_rng(seed).random((30, 300)) < 0.3
         found = pool(300, wrong).intervals()
         maxima = np.abs(reference.studentised(signs(300), wrong, None)).max(axis=0)
-        by_bootstrap = 2 * norm.sf(quantile(maxima, DELTA))
-        assert found.level == pytest.approx(max(by_bootstrap, DELTA / 30), rel=1e-9)
-        at_floor.append(by_bootstrap < DELTA / 30)
+        expected = 2 * support.level(maxima, DELTA, 60)
+        assert found.level == pytest.approx(expected, rel=1e-9)
+        at_floor.append(expected == DELTA / 30)
     assert any(at_floor) and not all(at_floor)
 
 
@@ -139,7 +119,7 @@ class Against:
                 for n, other in zip(self.plus, self.minus, strict=True)
             ]
         )
-        self.enough = enough(self.gains.astype(float))
+        self.enough = support.enough(self.gains.astype(float))
         self.studentised = -reference.studentised(signs(wrong.shape[1]), wrong, base)
 
     def better(self, delta):
@@ -148,7 +128,7 @@ class Against:
         found, levels = self._holm(~self.enough, delta * (~self.enough).mean()), []
         while left.any():
             maxima = np.maximum(self.studentised[left].max(axis=0), 0)
-            levels.append(level(maxima, share, left.sum()))
+            levels.append(support.level(maxima, share, left.sum()))
             new = left & (self.p_values <= levels[-1])
             if not new.any():
                 break
@@ -196,8 +176,7 @@ def test_the_last_model_of_a_step_down_has_all_of_delta():
         wrong = np.array([far[order], (row < 25)[order], third])
         by_numpy = Against(wrong, base[order])
         for delta in edges(lambda delta, by_numpy=by_numpy: by_numpy.better(delta)[0]):
-            made = ModelPool(m, delta=delta, seed=SEED, n_vectors=L, baseline=base[order])
-            made.add(wrong)
+            made = pool(m, wrong, delta=delta, baseline=base[order])
             found, levels, _ = by_numpy.better(delta)
             assert_array_equal(made.better().is_better, found)
             at_floor += levels[-1] == delta
@@ -209,9 +188,7 @@ def check_better(wrong, base, deltas, made=None):
     m = wrong.shape[1]
     for delta in deltas:
         if made is None or delta != DELTA:
-            made = ModelPool(m, delta=delta, seed=SEED, n_vectors=L, baseline=base)
-            made.add(wrong[: len(wrong) // 2])
-            made.add(wrong[len(wrong) // 2 :])
+            made = pool(m, *np.array_split(wrong, 2), delta=delta, baseline=base)
         found, (expected, levels, holm) = made.better(), by_numpy.better(delta)
         assert_array_equal(found.is_better, expected, err_msg=str(delta))
         assert_array_equal(found.bonferroni_is_better, holm, err_msg=str(delta))
@@ -240,7 +217,7 @@ class AllPairs:
                 test = binomtest(int(ours.sum()), n_both, alternative="greater")
                 self.p_values[place] = test.pvalue
             differences = row.astype(float) - wrong
-            self.enough[place] = enough(differences[[best]])[0]
+            self.enough[place] = support.enough(differences[[best]])[0]
             centred = differences - differences.mean(axis=1)[:, None]
             spread = np.sqrt((centred**2).sum(axis=1))
             self.drops.append(-differences.sum(axis=1) / np.where(spread > 0, spread, np.inf))
@@ -257,7 +234,7 @@ class AllPairs:
         proved = self.p_values >= delta / (self.n - 1)
         may_be = proved.copy()
         for place in np.flatnonzero(self.enough & (self.p_values < delta)):
-            may_be[place] &= self.n_below(place, delta) < rank(delta * 0.98)
+            may_be[place] &= self.n_below(place, delta) < support.rank(L, delta * 0.98)
         return may_be, proved
 
 
@@ -278,9 +255,7 @@ def test_the_best_set_is_that_of_all_pairs(seed, k):
     pairs, n_sizes = AllPairs(wrong), set()
     for delta in edges(pairs.best_set):
         may_be, proved = pairs.best_set(delta)
-        found = ModelPool(m, delta=delta, seed=SEED, n_vectors=L)
-        found.add(wrong)
-        found = found.best_set()
+        found = pool(m, wrong, delta=delta).best_set()
         assert_array_equal(found.may_be_best, may_be, err_msg=str(delta))
         assert_array_equal(found.bonferroni_may_be_best, proved, err_msg=str(delta))
         assert found.best == wrong.sum(axis=1).argmin() and found.n_by_bonferroni == 0
@@ -361,12 +336,9 @@ def test_models_with_few_rows_that_differ_have_their_share_of_delta():
     base = rng.random(M) < 0.3
     few = base.copy()
     few[np.flatnonzero(base)[:6]] = False
-    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=base)
-    made.add(np.vstack([few, rng.random((49, M)) < 0.4]))
+    made = pool(M, np.vstack([few, rng.random((49, M)) < 0.4]), baseline=base)
     assert made.intervals().by_bootstrap.all() and not made.better().is_better.any()
-    alone = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=base)
-    alone.add(few[np.newaxis])
-    assert alone.better().is_better.all()
+    assert pool(M, few, baseline=base).better().is_better.all()
 
 
 # ---- however they are added ----------------------------------------------------------------------
@@ -374,6 +346,14 @@ def test_models_with_few_rows_that_differ_have_their_share_of_delta():
 
 def all_columns(made):
     return made.report().columns()
+
+
+def assert_same(made, expected):
+    """A pool states the columns that another has stated."""
+    found = all_columns(made)
+    assert found.keys() == expected.keys()
+    for name, column in found.items():
+        assert_array_equal(column, expected[name], err_msg=name)
 
 
 def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
@@ -395,23 +375,17 @@ def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
         "a file": [tmp_path / "wrong.npy"],
     }
     for name, blocks in ways.items():
-        made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
-        for block in blocks:
-            made.add(block)
-        assert made.n_models == K
-        for column, values in all_columns(made).items():
-            assert_array_equal(values, expected[column], err_msg=f"{name}, {column}")
+        made = pool(M, *blocks, baseline=wrong[31])
+        assert made.n_models == K, name
+        assert_same(made, expected)
 
 
 def test_models_may_be_added_between_questions(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
-    made = ModelPool(y_true, delta=DELTA, seed=SEED, n_vectors=L, baseline=Y_pred[31])
-    made.add(Y_pred[:20])
+    made = pool(y_true, Y_pred[:20], baseline=Y_pred[31])
     all_columns(made)
     made.add(Y_pred[20:])
-    expected = all_columns(pool(y_true, Y_pred, baseline=Y_pred[31]))
-    for column, values in all_columns(made).items():
-        assert_array_equal(values, expected[column])
+    assert_same(made, all_columns(pool(y_true, Y_pred, baseline=Y_pred[31])))
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -420,8 +394,8 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
     _, _, wrong = pool_of_40
     losses = wrong if binary else (0.5 * wrong + 0.25).astype(np.float32)
     n_reads = []
-    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=losses[31])
-    made.add(lambda: n_reads.append(1) or iter([losses[:25], losses[25:]]))
+    blocks = [losses[:25], losses[25:]]
+    made = pool(M, lambda: n_reads.append(1) or iter(blocks), baseline=losses[31])
     columns = all_columns(made)
     assert len(n_reads) == 2
     for n_before, ask in enumerate((made.intervals, made.better, made.best_set)):
@@ -429,18 +403,13 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
         for name, column in ask().columns().items():
             assert_array_equal(column, columns[name])
         assert len(n_reads) <= 1, n_before
-    kept = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=losses[31])
-    kept.add(losses)
-    for name, column in all_columns(kept).items():
-        assert_array_equal(column, columns[name])
+    assert_same(pool(M, losses, baseline=losses[31]), columns)
 
 
 def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
     """Each model has the limits of its own kind, whatever the others are."""
     _, _, wrong = pool_of_40
-    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
-    made.add(wrong[3:20])
-    made.add(wrong[20:].astype(np.float32))
+    made = pool(M, wrong[3:20], wrong[20:].astype(np.float32), baseline=wrong[31])
     counted = pool(M, wrong[3:], baseline=wrong[31])
     found, expected = all_columns(made), all_columns(counted)
     for name in ("value", "low", "high", "bonferroni_low", "gain", "gain_low"):
@@ -456,17 +425,12 @@ def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
 def test_a_copy_is_a_pool_of_its_own(pool_of_40, tmp_path, copied):
     y_true, Y_pred, wrong = pool_of_40
     np.save(tmp_path / "wrong.npy", wrong[:10])
-    made = ModelPool(M, delta=DELTA, seed=SEED, n_vectors=L, baseline=wrong[31])
-    made.add(tmp_path / "wrong.npy")
-    made.add(wrong[10:20])
+    made = pool(M, tmp_path / "wrong.npy", wrong[10:20], baseline=wrong[31])
     expected = all_columns(made)
     other = copied(made)
     other.add(wrong[20:])
-    for column, values in all_columns(made).items():
-        assert_array_equal(values, expected[column])
-    whole = pool(M, wrong, baseline=wrong[31])
-    for column, values in all_columns(whole).items():
-        assert_array_equal(all_columns(other)[column], values)
+    assert_same(made, expected)
+    assert_same(other, all_columns(pool(M, wrong, baseline=wrong[31])))
 
 
 def test_names(pool_of_40):
@@ -475,14 +439,14 @@ def test_names(pool_of_40):
     made.add(Y_pred[:2])
     made.add(Y_pred[2:4], names=["svm", ("tree", 3)])
     assert list(made.names) == [0, 1, "svm", ("tree", 3)]
-    with pytest.raises(ValueError, match="names must be different ones, got 'svm' twice"):
-        made.add(Y_pred[4], names=["svm"])
-    with pytest.raises(ValueError, match="names must be one a model, 2, got 1"):
-        made.add(Y_pred[4:6], names=["a"])
-    with pytest.raises(TypeError, match="names must be a sequence, one a model, got 'ab'"):
-        made.add(Y_pred[4:6], names="ab")
-    with pytest.raises(TypeError, match=r"names must be hashable, got \[1\]"):
-        made.add(Y_pred[4], names=[[1]])
+    for names, message in [
+        (["svm", "a"], "names must be different ones, got 'svm' twice"),
+        (["a"], "names must be one a model, 2, got 1"),
+        ("ab", "names must be a sequence, one a model, got 'ab'"),
+        (["a", [1]], r"names must be hashable, got \[1\]"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            made.add(Y_pred[4:6], names=names)
     made.add(Y_pred[:0])
     assert made.n_models == 4
 
@@ -496,14 +460,43 @@ def test_a_critical_value_is_the_rank_th_maximum():
 
 
 @pytest.mark.parametrize("n_models", [1, 7, 10**6])
-@pytest.mark.parametrize(
-    "maxima",
-    [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
-)
+# far out; too few vectors for any critical value
+@pytest.mark.parametrize("maxima", [np.full(1000, 9.0), np.full(4, 1.0)])
 def test_no_level_is_below_bonferronis(maxima, n_models):
-    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(
-        max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
-    )
+    far_out = norm.sf(9.0) if len(maxima) == 1000 else 0.0
+    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(max(DELTA / n_models, far_out))
+
+
+# ---- exact tests ---------------------------------------------------------------------------------
+
+
+def test_the_sign_test_is_the_binomial_test():
+    plus, minus = np.divmod(np.arange(12 * 12), 12)
+    expected = [
+        binomtest(int(a), int(a + b), alternative="greater").pvalue if a + b else 1.0
+        for a, b in zip(plus, minus, strict=True)
+    ]
+    found = sign_test(plus, minus)
+    assert_allclose(found, expected, rtol=1e-8)
+    assert (found >= np.array(expected) * (1 - 1e-12)).all()
+    assert sign_test(3000, 2000) == pytest.approx(binomtest(3000, 5000, 0.5, "greater").pvalue)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "rejected"),
+    [
+        ([], []),
+        ([0.2], [0]),
+        ([0.1], [1]),
+        ([0.04, 0.03, 0.09], [1, 1, 1]),  # .03 <= .1/3, .04 <= .1/2, .09 <= .1
+        ([0.04, 0.034, 0.09], [0, 0, 0]),  # the smallest is above .1/3, and ends it
+        ([0.01, 0.06, 0.09], [1, 0, 0]),  # .09 would do, but .06 has ended it
+        ([0.05, 0.01, 0.05, 0.5], [0, 1, 0, 0]),
+        ([0.03, 0.01, 0.03, 0.5], [1, 1, 1, 0]),
+    ],
+)
+def test_holm(p_values, rejected):
+    assert holm(np.array(p_values), 0.1).tolist() == [bool(one) for one in rejected]
 
 
 # ---- odd pools -----------------------------------------------------------------------------------
@@ -653,7 +646,7 @@ def test_costs_whose_least_is_not_zero(pool_of_40):
     better, gains = made.better(), expected[31] - expected
     assert_allclose(better.gains, gains.mean(axis=1), atol=1e-5)
     for place in np.flatnonzero(better.is_better)[-3:]:
-        nats = -math.log(better.level if enough(gains[[place]])[0] else DELTA / K)
+        nats = -math.log(better.level if support.enough(gains[[place]])[0] else DELTA / K)
         least, _ = betting_interval(0.5 + gains[place] / 9, nats)
         assert better.gain_lows[place] == pytest.approx(4.5 * (2 * least - 1), rel=1e-4)
     assert better.is_better.sum() > 2
@@ -707,8 +700,7 @@ def test_bad_rows_change_nothing(pool_of_40):
             made.add(bad)
     with pytest.raises(ValueError, match="names must be one a model"):
         made.add(spoilt[:2], names=["a"])
-    for column, values in all_columns(made).items():
-        assert_array_equal(values, expected[column])
+    assert_same(made, expected)
 
 
 @pytest.mark.parametrize("n_good", [0, 1, 2, 4])
@@ -725,8 +717,7 @@ def test_a_bad_block_after_good_ones_changes_nothing(pool_of_40, n_good):
         made.add(lambda: iter(blocks))
     assert ("counting" in str(error.value)) == (n_good > 0)
     assert made.n_models == K
-    for column, values in all_columns(made).items():
-        assert_array_equal(values, expected[column])
+    assert_same(made, expected)
 
 
 def test_an_empty_pool_says_so(pool_of_40):

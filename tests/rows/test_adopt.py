@@ -48,17 +48,6 @@ def rows(kind, n_queries):
     return losses
 
 
-# bound, epsilon: some halt, early and late, the others answer all 200
-RUNS = [
-    ("bernstein", 0.118),
-    ("mclt", 0.088),
-    ("mclt", 0.2),
-    ("fixed-sequence", 0.054),  # by its union part alone
-    ("fixed-sequence", 0.057),
-    ("fixed-sequence", 0.15),
-]
-
-
 def n_adopted_of(guard, losses, segment):
     """Adopts segments and judges the others, up to a halt; how many rows were adopted."""
     n_adopted = 0
@@ -71,19 +60,6 @@ def n_adopted_of(guard, losses, segment):
     return n_adopted
 
 
-@pytest.mark.parametrize("kind", ["binary", "declared", "real", "mixed"])
-@pytest.mark.parametrize(("bound", "epsilon"), RUNS)
-@pytest.mark.parametrize("segment", [1, 7, 40])
-def test_adopting_what_passes_and_judging_the_rest_is_judging(bound, epsilon, kind, segment):
-    losses = rows("binary", 200).astype(bool) if kind == "declared" else rows(kind, 200)
-    here, there = guard_of(bound, epsilon), guard_of(bound, epsilon)
-    n_adopted = n_adopted_of(there, losses, segment)
-    here.query_many(losses)
-    assert state_of(there) == state_of(here)
-    # none but the block that halts is judged by the owner, whatever the signs say
-    assert n_adopted == (here.n_answered // segment * segment if here.halted else 200)
-
-
 @pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
 def test_a_block_over_the_end_of_stages_is_adopted_whole(max_queries):
     """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
@@ -94,21 +70,6 @@ def test_a_block_over_the_end_of_stages_is_adopted_whole(max_queries):
     assert n_adopted_of(there, losses, 300) == 900
     here.query_many(losses)
     assert state_of(there) == state_of(here)
-
-
-@pytest.mark.parametrize("kind", ["declared", "real"])
-def test_every_place_of_a_row_that_is_withheld_halts_there(kind):
-    """One row of fair coins among rows that pass by their totals, at each place of a block."""
-    rng = np.random.default_rng(4)
-    for place in range(20):
-        losses = rng.random((20, N_SAMPLES)) < 0.02
-        losses[place] = rng.random(N_SAMPLES) < 0.5
-        if kind == "real":
-            losses = losses * np.float32(0.75)
-        here, there = guard_of("fixed-sequence", 0.03), guard_of("fixed-sequence", 0.03)
-        assert here.query_many(losses).halted and here.n_answered == place
-        assert n_adopted_of(there, losses, 5) == place // 5 * 5
-        assert state_of(there) == state_of(here)
 
 
 @pytest.mark.parametrize("ours", ["bits", "units"])

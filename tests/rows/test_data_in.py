@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import support
 from numpy.testing import assert_array_equal
+from support import Tensor
 
 from radabound_fast import DeclaredSearch, FixedSequence, Holdout, PackedLosses, pack_losses
 from radabound_fast.rows.packing import as_words
@@ -13,26 +14,13 @@ from radabound_fast.rows.packing import as_words
 N_SAMPLES = 1003  # no multiple of 8
 LOSSES = np.random.default_rng(0).random(N_SAMPLES) < 0.3
 LABELS = np.random.default_rng(1).integers(0, 3, N_SAMPLES)
+SHUFFLED = np.random.default_rng(2).permutation(N_SAMPLES)
 
 
-class Tensor:
-    """Nothing but DLPack, as a tensor that knows no NumPy."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def __dlpack__(self, **options):
-        return self.values.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.values.__dlpack_device__()
-
-
-def pandas_series(dtype=None, index=None):
+def pandas_series(index=None):
     import pandas as pd
 
-    shuffled = np.random.default_rng(2).permutation(N_SAMPLES) if index == "shuffled" else None
-    return lambda values: pd.Series(values, dtype=dtype, index=shuffled)
+    return lambda values: pd.Series(values, index=index)
 
 
 def arrow_column(values, *, start=0, n_chunks=1):
@@ -75,7 +63,7 @@ CONTAINERS = {
     "ndarray": ((), np.asarray),
     "DLPack alone": ((), Tensor),
     "pandas": (("pandas",), pandas_series()),
-    "pandas, another index": (("pandas",), pandas_series(index="shuffled")),
+    "pandas, another index": (("pandas",), pandas_series(SHUFFLED)),
     "pyarrow": (("pyarrow",), arrow_column),
     "pyarrow from bit 3": (("pyarrow",), lambda v: arrow_column(v, start=3)),
     "pyarrow from bit 16": (("pyarrow",), lambda v: arrow_column(v, start=16)),
@@ -125,35 +113,6 @@ def test_predictions_of_every_container_are_compared_by_position(held):
     assert guard_of(held(LABELS.astype(np.int32))).query(held(predictions)).value == expected
 
 
-@pytest.mark.parametrize(
-    "dtype", ["boolean", "Int8", "Float64", "bool[pyarrow]", "double[pyarrow]"]
-)
-def test_nullable_columns_are_losses_until_one_is_missing(dtype):
-    pd = pytest.importorskip("pandas")
-    if "pyarrow" in dtype:
-        pytest.importorskip("pyarrow")
-    column = pd.Series(LOSSES).astype(dtype)
-    assert answer_of(column) == answer_of(LOSSES)
-    column[17] = pd.NA
-    guard = guard_of()
-    with pytest.raises(
-        ValueError, match="losses must have no missing values, got one at sample 17"
-    ):
-        guard.query(column)
-    assert guard.n_answered == 0
-
-
-@pytest.mark.parametrize("library", ["pyarrow", "polars"])
-def test_nulls_of_arrow_columns_are_refused(library):
-    module = pytest.importorskip(library)
-    values = LOSSES.tolist()
-    values[17] = None
-    column = module.array(values) if library == "pyarrow" else module.Series(values)
-    for ask in (guard_of().query, pack_losses, lambda words: PackedLosses(words, N_SAMPLES)):
-        with pytest.raises(ValueError, match="must have no missing values, got one at sample 17"):
-            ask(column)
-
-
 @pytest.mark.parametrize("start", [0, 8, 64, 1, 13])
 @pytest.mark.parametrize("n_samples", [960, 1000, 1001])  # whole words, whole bytes, neither
 def test_a_bool_column_of_whole_words_is_a_packed_row_uncopied(start, n_samples):
@@ -166,17 +125,6 @@ def test_a_bool_column_of_whole_words_is_a_packed_row_uncopied(start, n_samples)
     expected = guard_of(n_samples).query(LOSSES[:n_samples]).to_dict()
     for packed in (PackedLosses(column, n_samples), pack_losses(column)):
         assert guard_of(n_samples).query(packed).to_dict() == expected
-
-
-def test_rows_of_frames_are_queries_in_order():
-    rows = np.random.default_rng(3).random((5, N_SAMPLES)) < 0.3
-    expected = guard_of().query_many(rows).values
-    for library, make in [
-        ("pandas", lambda m: m.DataFrame(rows, index=[4, 2, 0, 1, 3])),
-        ("polars", lambda m: m.DataFrame(rows, schema=[f"s{i}" for i in range(N_SAMPLES)])),
-    ]:
-        module = pytest.importorskip(library)
-        assert_array_equal(guard_of().query_many(make(module)).values, expected)
 
 
 @pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support import Tensor
 
 from radabound_fast import PackedLosses, pack_losses
 from radabound_fast._kernels.rows import kernels, pack_rows, rows_in_units
@@ -182,19 +183,6 @@ def test_longdouble_is_rounded_once():
 # ---- what users have ---------------------------------------------------------------------
 
 
-class Tensor:
-    """As torch's and jax's: DLPack, and nothing else that NumPy knows."""
-
-    def __init__(self, array):
-        self._array = array
-
-    def __dlpack__(self, **options):
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self._array.__dlpack_device__()
-
-
 class OnAnotherDevice:
     def __array__(self, dtype=None, copy=None):
         raise RuntimeError("this tensor is not in main memory")
@@ -358,10 +346,7 @@ def test_packed_losses_are_rows_that_are_cut_without_a_copy():
 @pytest.mark.parametrize(
     ("words", "n_samples", "error", "message"),
     [
-        (np.zeros(2, np.uint64), 64, ValueError, "words must have length 1, got shape (2,)"),
         (np.zeros(2, np.uint64), 129, ValueError, "words must have length 3, got shape (2,)"),
-        (np.zeros((1, 1, 1), np.uint64), 64, ValueError, "words must have one or two dimensions"),
-        (np.zeros(2, np.int64), 100, TypeError, "words must be uint64, got dtype int64"),
         (np.zeros(2, np.uint64), 0, ValueError, "n_samples must be at least 1, got 0"),
         (np.zeros(2, np.uint64), 1.5, TypeError, "n_samples must be an integer, got 1.5"),
     ],

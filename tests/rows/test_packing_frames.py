@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import pack_losses
+from radabound_fast import PackedLosses, RadaBound, pack_losses
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, as_words
@@ -29,7 +29,7 @@ def columns(bits, start, stop):
     yield "pyarrow array", arrow
     yield "pyarrow chunks", pa.chunked_array([arrow.slice(0, middle), arrow.slice(middle)])
     yield "polars", pl.Series(bits)[start:stop]
-    for dtype in ("bool", "boolean", "bool[pyarrow]", "Int64", "Float32", "int8[pyarrow]"):
+    for dtype in ("bool", "boolean", "bool[pyarrow]", "Int8", "Float64", "double[pyarrow]"):
         yield f"pandas {dtype}", pd.Series(bits).astype(dtype).iloc[start:stop]
 
 
@@ -107,11 +107,14 @@ def test_a_series_goes_by_position_whatever_its_index():
     ids=lambda column: f"{type(column).__module__} {getattr(column, 'dtype', '')}",
 )
 def test_a_missing_value_is_refused_where_it_stands(column):
-    for take in (pack_losses, as_values):
-        with pytest.raises(
-            ValueError, match="losses must have no missing values, got one at sample 1"
-        ):
+    guard = RadaBound(2, epsilon=0.9, delta=0.1)
+    ways = [pack_losses, as_values, guard.query]
+    if type(column) in (pa.BooleanArray, pl.Series) and column[0] in (True, pa.scalar(True)):
+        ways.append(lambda words: PackedLosses(words, 2))  # a column of bits
+    for take in ways:
+        with pytest.raises(ValueError, match="must have no missing values, got one at sample 1"):
             take(column)
+    assert guard.n_answered == 0
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_parts_too_large_to_keep_have_generated_signs(monkeypatch):
     losses = losses_of("bits")
     expected = parts_of(guard_of().task(), losses, [0, 448, 1000])
     partial._store.cache_clear()
-    monkeypatch.setattr(partial, "MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr(partial, "MOST_STORED_BYTES", 0)
     parts = parts_of(guard_of().task(), losses, [0, 448, 1000])
     for part, kept in zip(parts, expected, strict=True):
         assert_array_equal(part.sums, kept.sums)
@@ -173,7 +173,7 @@ RUNS = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("bound", "epsilon"), RUNS)
 def test_hardly_any_rows_but_those_of_the_halt_are_fetched(bound, epsilon, kind):
-    losses, block = losses_of(kind, 150), 7
+    losses, block = losses_of(kind, 150), {"bits": 7, "floats": 1, "real": 40, "mixed": 7}[kind]
     here, there = guard_of(bound=bound, epsilon=epsilon), guard_of(bound=bound, epsilon=epsilon)
     task = pickle.loads(pickle.dumps(there.task()))
     blocks = [losses[row : row + block] for row in range(0, 150, block)]

@@ -8,7 +8,6 @@ import http.server
 import json
 import logging
 import pickle
-import re
 import shutil
 import socket
 import ssl
@@ -30,7 +29,6 @@ from radabound_fast import (
     GuessAndCheck,
     Holdout,
     HoldoutExhausted,
-    Ladder,
     RadaBound,
     cli,
     metrics,
@@ -38,7 +36,7 @@ from radabound_fast import (
 )
 from radabound_fast._kernels.guard import Answer
 from radabound_fast.experiments.thresholdout import Thresholdout
-from radabound_fast.integrations._owner import AnyGuard, beside
+from radabound_fast.integrations._owner import beside
 from radabound_fast.service import client as remote
 from radabound_fast.service.client import RemoteGuard
 from radabound_fast.spaces import as_space
@@ -70,45 +68,6 @@ def test_it_takes_predictions_as_a_guard_does_and_refuses_them_before_they_leave
             here.query(bad)
         assert str(mine.value) == str(other.value)
     assert guard.n_answered == 5 and "token" not in repr(guard)
-
-
-GUARDS = {
-    "RadaBound": (RadaBound, {"epsilon": 0.1, "delta": 0.1, "bound": "mclt", "seed": 1}, {}),
-    "FixedSequence": (FixedSequence, FIXED, {}),
-    "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}, {"guess": 0.2}),
-    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 9}, {}),
-    "DeclaredSearch": (DeclaredSearch, {"space": 10, "delta": 0.1}, {"key": 3}),
-}
-
-
-@pytest.mark.parametrize("name", GUARDS)
-def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
-    kind, parameters, named = GUARDS[name]
-    here = kind(Y, **parameters)
-    with serve(tmp_path, kind, Y, **parameters) as service:
-        guard = service.remote()
-        needed = {name for name in vars(AnyGuard) if not name.startswith("_")}
-        assert needed <= set(dir(guard))
-        for _ in range(2):
-            for fact in ("kind", "needs", "guarantee", "parameters", "n_samples", "n_answered",
-                         "halted", "can_answer"):  # fmt: skip
-                assert getattr(guard, fact) == getattr(here, fact), fact
-            assert guard.n_left() == here.n_left_public() and guard.what_would_answer() == ""
-            answer = guard.query(Y, **named)
-            assert answer.number == here.query(Y, **named).number
-            own = {} if kind is not DeclaredSearch else {"key": 3, "rerun": 1}
-            shared = {field: getattr(answer, field) for field in Answer.fields}
-            assert answer.to_dict() == shared | own
-        for fact in ("n_samples", "classes", "metric", "pos_label", "takes", "greater_is_better"):
-            assert getattr(guard.holdout, fact) == getattr(here.holdout, fact), fact
-        assert guard.holdout.labels is None
-        with pytest.raises(AttributeError):
-            guard.holdout.metric = "accuracy"
-        if kind is DeclaredSearch:
-            assert str(guard.report()) == re.sub(r" \(\d queries\)", "", str(here.report()))
-        else:
-            with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
-                guard.report()
 
 
 @pytest.mark.thorough

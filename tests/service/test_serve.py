@@ -32,8 +32,11 @@ from radabound_fast import (
     RadaBound,
     metrics,
 )
+from radabound_fast._kernels.guard import Answer
+from radabound_fast.integrations._owner import AnyGuard
 from radabound_fast.service import app, contract, reports, state
 from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.client import RemoteHoldout
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.service.wire import pack_body
 from radabound_fast.store import served
@@ -129,21 +132,37 @@ GUARDS = {
 
 
 @pytest.mark.parametrize("name", GUARDS)
-def test_a_guard_is_queried_as_in_its_own_process(tmp_path, name):
+def test_a_remote_guard_is_whatever_guard_the_service_hosts(tmp_path, name):
     kind, parameters, named = GUARDS[name]
     here = kind(Y, **parameters)
     with serve(tmp_path, kind, Y, **parameters) as service:
         remote = service.remote()
+        assert {name for name in vars(AnyGuard) if not name.startswith("_")} <= set(dir(remote))
         for row in ROWS[:1] * 2:
+            for fact in ("kind", "needs", "guarantee", "parameters", "n_samples", "n_answered",
+                         "halted", "can_answer"):  # fmt: skip
+                assert getattr(remote, fact) == getattr(here, fact), fact
+            assert remote.n_left() == here.n_left_public() and remote.what_would_answer() == ""
             expected, answer = here.query(row, **named), remote.query(row, **named)
-            for field in ("value", "low", "high", "half_width", "number"):
-                assert getattr(answer, field) == getattr(expected, field)
+            own = {} if kind is not DeclaredSearch else named | {"rerun": 1}
+            shared = {field: getattr(expected, field) for field in Answer.fields}
+            assert answer.to_dict() == shared | own
         plural = {"guess": "guesses", "key": "keys"}
         many = {plural[key]: [value] for key, value in named.items()}
         expected, answers = here.query_many(ROWS[:1], **many), remote.query_many(ROWS[:1], **many)
         for field in ("values", "lows", "highs", "half_widths", "numbers"):
             assert getattr(answers, field).tolist() == getattr(expected, field).tolist()
         assert answers.n_answered == expected.n_answered == remote.n_answered
+        for fact in set(RemoteHoldout.__slots__) - {"labels"}:
+            assert getattr(remote.holdout, fact) == getattr(here.holdout, fact), fact
+        assert remote.holdout.labels is None
+        with pytest.raises(AttributeError):
+            remote.holdout.metric = "accuracy"
+        if kind is DeclaredSearch:
+            assert str(remote.report()) == re.sub(r" \(\d queries\)", "", str(here.report()))
+        else:
+            with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
+                remote.report()
 
 
 @pytest.mark.parametrize("name", GUARDS)
@@ -706,8 +725,7 @@ def test_a_compressed_body_is_refused_as_such(tmp_path, coding):
 
 
 def test_a_body_has_a_largest_length_whether_it_is_said_or_not(tmp_path):
-    guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
-    with in_thread(guard, tmp_path, max_body=1000) as service:
+    with serve(tmp_path, FixedSequence, Y, max_body=1000, **FIXED) as service:
         status, _, told = service.send("POST", "/query", bytes(1001))
         assert status == 413 and "at most 1,000 a call" in json.loads(told)["error"]["message"]
         status, _, _ = service.send("POST", "/query", iter([bytes(600)] * 2))

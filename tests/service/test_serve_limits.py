@@ -65,8 +65,7 @@ def test_octets_of_a_call_are_let_go_of_however_it_ends(tmp_path, monkeypatch, e
     """A call that kept a tenth of a body would shut the service by the end."""
     monkeypatch.setattr(limits, "BODIES", 4)
     ask, expected = ENDS[end]
-    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
-    with in_thread(guard, tmp_path, max_body=MOST) as service:
+    with serve(tmp_path, FixedSequence, Y, durability="process", max_body=MOST, **FIXED) as service:
         statuses = [ask(service, n) for n in range(20)]
         assert expected in (None, 429) or 429 not in statuses
         assert expected is None or statuses[-1] == expected
@@ -94,8 +93,7 @@ def sends_most_of_a_body(service, team):
 def test_bodies_of_a_team_leave_room_for_those_of_others(tmp_path, monkeypatch):
     """Who holds half of all octets gets no more; others are answered, and nothing is counted."""
     monkeypatch.setattr(limits, "BODIES", 3)
-    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
-    with in_thread(guard, tmp_path, max_body=MOST) as service:
+    with serve(tmp_path, FixedSequence, Y, durability="process", max_body=MOST, **FIXED) as service:
         connection = sends_most_of_a_body(service, "red")
         for _ in range(200):  # until its octets have arrived
             status, headers, told = service.send("POST", "/query", bytes(MOST))
@@ -114,8 +112,7 @@ def test_bodies_of_a_team_leave_room_for_those_of_others(tmp_path, monkeypatch):
 
 def test_calls_of_a_team_that_wait_are_so_many_at_most(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "CALLS_AT_ONCE", 2)
-    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
-    with in_thread(guard, tmp_path, max_body=MOST) as service:
+    with serve(tmp_path, FixedSequence, Y, durability="process", max_body=MOST, **FIXED) as service:
         connections = [sends_most_of_a_body(service, "red") for _ in range(2)]
         for _ in range(200):
             status, headers, told = service.send("GET", "/state")
@@ -136,9 +133,8 @@ def test_calls_of_a_team_that_wait_are_so_many_at_most(tmp_path, monkeypatch):
 @pytest.mark.parametrize("length", [100, 20_000])
 def test_a_team_is_answered_while_another_asks_without_a_pause(tmp_path, length):
     """Blocks of rows take turns with single calls of others, which wait for one of them at most."""
-    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
     block = pack_body({"form": "bits"}, octets_of(np.tile(Y, (length, 1))))
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, FixedSequence, Y, durability="process", **FIXED) as service:
         ends = threading.Event()
 
         def ask():
@@ -179,9 +175,8 @@ METRICS = ["error", "accuracy", "balanced_accuracy"]
 @pytest.mark.parametrize("n_classes", [2, 3, 255, 257])
 def test_the_first_code_that_is_none_is_refused_like_every_other(tmp_path, n_classes, metric):
     y = np.arange(M) % n_classes
-    guard = DeclaredSearch.open(tmp_path / "g.db", Holdout(y, metric=metric), 99, delta=0.1)
     dtype = np.dtype(code_dtype(n_classes))
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, DeclaredSearch, Holdout(y, metric=metric), 99, delta=0.1) as service:
         for key, code in enumerate((0, n_classes - 1, n_classes, np.iinfo(dtype).max)):
             codes = y.astype(dtype)
             codes[M - 1] = code
@@ -264,10 +259,8 @@ def test_classes_have_the_order_of_the_service_on_both_sides(tmp_path, classes, 
     y, predicted = names[rng.integers(0, len(names), (2, M))]
     holdout = Holdout(y, metric=metric, classes=list(names))
     here = DeclaredSearch(holdout, 9, delta=0.1).query(predicted, key=1)
-    guard = DeclaredSearch.open(
-        tmp_path / "g.db", Holdout(y, metric=metric, classes=list(names)), 9, delta=0.1
-    )
-    with in_thread(guard, tmp_path) as service:
+    there = Holdout(y, metric=metric, classes=list(names))
+    with serve(tmp_path, DeclaredSearch, there, 9, delta=0.1) as service:
         remote = service.remote()
         assert remote.query(predicted, key=1).value == here.value
         assert remote.query(predicted.tolist(), key=1).high == here.high
@@ -296,10 +289,7 @@ def test_rows_of_a_block_in_another_order_have_the_same_answers(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_that_closes_nothing_speaks_on_a_connection_of_its_own(tmp_path):
     """On its parent's socket each might read the other's reply."""
-    guard = RadaBound.open(
-        tmp_path / "g.db", Y, epsilon=0.3, delta=0.1, bound="mclt", durability="process"
-    )
-    with in_thread(guard, tmp_path) as service:
+    with serve(tmp_path, RadaBound, Y, epsilon=0.3, delta=0.1, bound="mclt") as service:
         remote = service.remote()
         remote.query(Y)
         listening, speaking = socket.socketpair()

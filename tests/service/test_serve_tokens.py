@@ -248,8 +248,7 @@ def test_which_keys_are_whose_stays_as_it_was_when_the_file_changes(tmp_path):
 @pytest.mark.thorough
 def test_keys_of_a_range_are_those_in_it(tmp_path):
     lines = [line("red", "keys=0..4"), line("blue", "keys=5..9")]
-    guard = DeclaredSearch.open(tmp_path / "g.db", Y, 10, delta=0.1, durability="process")
-    with in_thread(guard, tmp_path, lines=lines) as service:
+    with serve(tmp_path, DeclaredSearch, Y, 10, delta=0.1, lines=lines) as service:
         assert refused(service, "red", 5)[0] == 403
         assert [refused(service, "blue", key)[0] for key in (4, 5, 9, 10)] == [403, 200, 200, 400]
         assert [refused(service, "red", key)[0] for key in (-1, 0, 4)] == [400, 200, 200]

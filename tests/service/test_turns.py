@@ -6,10 +6,8 @@ import time
 
 import pytest
 
-pytest.importorskip("anyio", reason="the extra serve is not installed")
-
-from radabound_fast.service import turns  # noqa: E402
-from radabound_fast.service.turns import SERVICE, Job, Lane, Turns  # noqa: E402
+from radabound_fast.service import turns
+from radabound_fast.service.turns import SERVICE, Job, Lane, Turns
 
 
 def order_of(jobs, n):

@@ -194,6 +194,20 @@ def test_neither_what_is_given_nor_what_is_returned_is_shared(space, key):
     assert space.find(key)[0] == code and json.dumps(space.describe()) == described
 
 
+@every_space
+def test_a_space_is_the_same_after_json_and_after_pickle(space, key):
+    space, made = copy.deepcopy(space), []
+    if not isinstance(space, Prior) or isinstance(space.declared, Grid):
+        made.append(pickle.loads(pickle.dumps(space)))
+    if not isinstance(space, Prior):
+        made.append(from_description(json.loads(json.dumps(space.describe(), allow_nan=False))))
+    for again in made:
+        assert again == space and hash(again) == hash(space) and again.size == space.size
+        assert again.describe() == space.describe() and again.find(key) == space.find(key)
+        assert isinstance(space, (Choice, Grid)) or repr(again) == repr(space)
+    assert space != as_space(7)
+
+
 def test_what_declared_a_space_may_change_afterwards():
     numbers, inner, array = [1, 2, 3], {"n": [1, 2]}, np.arange(3.0)
     grid, mapping = {"n": numbers, "x": array}, {"n": 1, "deep": {"m": [1]}}
@@ -412,15 +426,19 @@ def test_codes_are_the_same_in_a_process_with_another_hash_seed(hash_seed):
         (1e-3, 4e-3, 1e-3, [0.001, 0.002, 0.003, 0.004]),
         (5, 5, 0.1, [5.0]),
         (0, 1, 1 / 3, [0.0, 1 / 3, 2 / 3, 1.0]),
+        (1e6, 1e6 + 2e-3, 1e-3, [1e6, 1000000.001, 1000000.002]),
     ],
 )
 def test_steps_end_where_they_say_and_are_the_decimals_that_people_write(low, high, step, members):
     steps = Steps(low, high, step)
+    assert steps == Steps(low, high, step)
     assert list(steps) == steps[:] == members == [steps[i] for i in range(len(steps))]
     assert steps[-1] == members[-1]
     for place, member in enumerate(members):
         for raw in (member, low + place * step, math.nextafter(member, 9), member + 1e-7 * step):
             assert steps.place(raw) == place and Choice(steps).nearest(raw) == member
+        assert steps.place(low + (place + 1 / 3) * step) is None
+        assert steps.index(member) == place
     for outside in (low - step, high + step, low - 1e-3 * step, members[-1] + 1e-3 * step):
         assert steps.place(outside) is None
         assert Choice(steps).nearest(outside) in (members[0], members[-1])
@@ -442,11 +460,12 @@ def test_every_step_down_to_the_smallest_is_a_key_of_its_own():
     assert [steps.place(one) for one in steps] == list(range(len(steps)))
 
 
-@pytest.mark.parametrize("n", [1, 5, 2**63 - 1, 2**63, 2**63 + 1, 2**70])
+@pytest.mark.parametrize("n", [1, 5, 2**63 - 1, 2**63, 2**63 + 1, 2**200])
 def test_an_int_ends_exactly_at_its_size(n):
     space = as_space(n)
     for inside in (0, n - 1, float(n - 1) if float(n - 1) == n - 1 else 0):
         assert inside in space
+    assert space.find(n - 1) == (n - 1, math.log(n)) and space.size == n  # never written out
     for outside in (n, n + 1, -1):
         assert outside not in space
         with pytest.raises(ValueError, match="key must be one of"):

@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from support import at_once
 
 from radabound_fast import DeclaredSearch, FixedSequence, Holdout, Losses, RadaBound, pack_losses
 from radabound_fast.metrics import F1
@@ -177,11 +178,7 @@ def test_threads_write_to_one_record(path):
         except BaseException as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=run, args=(start,)) for start in (0, 5, 10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, (0, 5, 10))
     assert not failed and search.n_answered == 20
 
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from support import at_once
 
 from radabound_fast.store.events import EventList, EventRecord, Events, Turn
 from radabound_fast.store.opening import open_record
@@ -51,15 +52,11 @@ def test_a_turn_that_raises_appends_nothing(events: Events) -> None:
 
 
 def test_threads_take_turns(events: Events) -> None:
-    def count() -> None:
+    def count(_: int) -> None:
         for _ in range(20):
             events.turn(lambda turn: append(turn, len(turn.events) % 7))
 
-    threads = [threading.Thread(target=count) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(count, range(3))
     stored = events.turn(lambda turn: [event["number"] for event in turn.events])
     assert stored == [number % 7 for number in range(60)]
 

@@ -20,23 +20,24 @@ Mask = NDArray[np.bool_]
 _LEAST_DELTA = 0.001  # of limits by the bootstrap
 
 
-def drawn_rows(holdout: Holdout | Losses, share: float, seed: int, *, stratify: bool) -> Mask:
-    """Draw the confirmation rows; groups are kept whole.
+def confirmation_rows(
+    holdout: Holdout | Losses, rows: Any, share: float, seed: int | None, stratify: bool
+) -> Mask:
+    """Check rows that were chosen elsewhere, or draw some with a seed; groups are kept whole.
 
-    Raises
-    ------
-    ValueError
-        A part would be empty, or no limits are proved for stratified rows.
+    ValueError if a part would lack rows or classes that it needs, or if no limits are proved for
+    stratified rows.
     """
-    weighting = holdout.weighting
-    grouped = weighting is not None and not weighting.is_of_rows
-    return draw_part(
-        holdout.n_samples,
-        share,
-        seed,
-        groups=weighting.codes if weighting is not None and grouped else None,
-        strata=_strata(holdout) if stratify else None,
-    )
+    if seed is None:
+        chosen = _chosen_rows(holdout, rows)
+    else:
+        weighting, groups = holdout.weighting, None
+        if weighting is not None and not weighting.is_of_rows:
+            groups = weighting.codes
+        strata = _strata(holdout) if stratify else None
+        chosen = draw_part(holdout.n_samples, share, seed, groups=groups, strata=strata)
+    _check_classes(holdout, confirmation=chosen, search=~chosen)
+    return chosen
 
 
 def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
@@ -50,14 +51,7 @@ def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
     return holdout.labels.codes
 
 
-def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
-    """Check confirmation rows that were chosen elsewhere.
-
-    Raises
-    ------
-    TypeError, ValueError
-        They are no boolean array over the rows, are none, or tear a group apart.
-    """
+def _chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
     chosen, n_samples = as_array(rows, "rows"), holdout.n_samples
     if holdout.labels is not None:
         holdout.labels.check_rows(rows, name="rows")
@@ -99,28 +93,27 @@ def check_bootstrap(
     holdout: Holdout | Losses, stratify: bool, n_batches: int | None, delta: float
 ) -> None:
     """ValueError where the bootstrap gives finalists no limits that hold at once."""
-    rule = None
     if n_batches != 1:
-        rule = f"n_batches must be 1 with limits='bootstrap', got {n_batches}"
-    elif delta < _LEAST_DELTA:
-        rule = (
+        raise ValueError(f"n_batches must be 1 with limits='bootstrap', got {n_batches}")
+    if delta < _LEAST_DELTA:
+        raise ValueError(
             f"delta must be at least {_LEAST_DELTA} with limits='bootstrap', which takes 10 / "
             f"delta sign vectors or more, got {delta!r}"
         )
-    elif stratify:
-        rule = "stratify must be False with limits='bootstrap', which is of independent rows"
-    elif holdout.weighting is not None:
-        rule = "sample_weight and groups must be left out with limits='bootstrap'"
-    elif isinstance(holdout, Holdout) and holdout.metric not in MEANS:
-        rule = (
+    if stratify:
+        raise ValueError(
+            "stratify must be False with limits='bootstrap', which is of independent rows"
+        )
+    if holdout.weighting is not None:
+        raise ValueError("sample_weight and groups must be left out with limits='bootstrap'")
+    if isinstance(holdout, Holdout) and holdout.metric not in MEANS:
+        raise ValueError(
             f"metric must be a mean of losses with limits='bootstrap', {', '.join(MEANS)}, got "
             f"{holdout.metric!r}"
         )
-    if rule is not None:
-        raise ValueError(rule)
 
 
-def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
+def _check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
     """ValueError where a part lacks a class without which the metric says something else."""
     if not isinstance(holdout, Holdout):
         return

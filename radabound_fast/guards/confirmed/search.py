@@ -24,17 +24,9 @@ from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import fingerprint_of, rows_of
+from radabound_fast.guards.confirmed import parts
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
 from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
-from radabound_fast.guards.confirmed.parts import (
-    check_bootstrap,
-    check_classes,
-    check_gains,
-    chosen_rows,
-    drawn_rows,
-    repeated_rows,
-    warn_of_few,
-)
 from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.declared.rows import LossRows as SearchLosses
 from radabound_fast.guards.log import hears_queries, note_answers
@@ -164,24 +156,19 @@ class ConfirmedSearch(Guard):
         self.pairs = check_bool(pairs=pairs)
         for name, is_wanted in (("baseline", baseline is not None), ("pairs", pairs)):
             if is_wanted:
-                check_gains(holdout, stratify, name)
+                parts.check_gains(holdout, stratify, name)
         self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
         self.limits = check_choice(("proved", "bootstrap"), limits=limits)
         if limits == "bootstrap":
-            check_bootstrap(holdout, stratify, self.n_batches, check_delta(delta))
-        self._seed = None
-        if rows is None:
-            self._seed = check_seed(seed)
-            chosen = drawn_rows(holdout, self.confirm_share, self._seed, stratify=stratify)
-        else:
-            chosen = chosen_rows(holdout, rows)
-        check_classes(holdout, confirmation=chosen, search=~chosen)
+            parts.check_bootstrap(holdout, stratify, self.n_batches, check_delta(delta))
+        self._seed = check_seed(seed) if rows is None else None
+        chosen = parts.confirmation_rows(holdout, rows, self.confirm_share, self._seed, stratify)
         self.delta = check_delta(delta)
         self._set_up(holdout, chosen)
         self._baseline = None if baseline is None else self._read(baseline, "baseline")
         self._has_gains = baseline is not None
         least = confirmation_nats(1, self.delta, n_batches=self.n_batches)
-        warn_of_few(self._confirmation_part, least)
+        parts.warn_of_few(self._confirmation_part, least)
         holdout.note_guard(None)
 
     def _set_up(self, holdout: Holdout | Losses, chosen: NDArray[np.bool_]) -> None:
@@ -215,14 +202,10 @@ class ConfirmedSearch(Guard):
         """Return which confirmation rows have the features of a search row, and warn of them.
 
         Rows that come twice are no independent draws, and a model that was fitted to the search
-        rows knows them: pass such rows as one group (`Holdout`).
-
-        Parameters
-        ----------
-        X : array_like, shape (n_samples, n_features)
-            The features of all rows.
+        rows knows them: pass such rows as one group (`Holdout`).  `X` has the features of all
+        rows, shape (n_samples, n_features).
         """
-        return repeated_rows(X, self._confirmation.rows)
+        return parts.repeated_rows(X, self._confirmation.rows)
 
     @sealed
     def score(self, y_pred: Any) -> float:
@@ -237,12 +220,7 @@ class ConfirmedSearch(Guard):
 
     @sealed
     def score_many(self, Y_pred: Any) -> NDArray[np.float64]:
-        """Return the metric of several models on the search rows, shape (k,).
-
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples) or (k, n_search_rows)
-        """
+        """Return the metric of several models on the search rows, shape (k,), as by `score`."""
         return self._score(Y_pred, 2)
 
     def _score(self, y_pred: Any, ndim: int) -> NDArray[np.float64]:
@@ -334,15 +312,8 @@ class ConfirmedSearch(Guard):
         Nothing is released of it, and nothing is paid.  A name that is nominated again stands for
         the later model.  So people or programs that do not know each other can share one batch.
 
-        Parameters
-        ----------
-        name : str
-        y_pred : array_like, shape (n_samples,) or (n_confirmation_rows,)
-
-        Raises
-        ------
-        TypeError, ValueError
-            Not such predictions, another model was confirmed by this name, or the search has ended.
+        `y_pred` is as for `confirm`.  ValueError also if another model was confirmed by this name,
+        or the search has ended.
         """
         events, judge = self._own_events(), self._judge()
         (model,) = self._models({name: y_pred})
@@ -439,7 +410,11 @@ class ConfirmedSearch(Guard):
 
         Any number of processes and threads on one machine may open it.  What is confirmed is
         counted there before it is released, whatever crashes.  The file is open for the length of
-        a call.  Errors are those of `RadaBound.open`.
+        a call.  Errors, and `holdout_id`, are those of `RadaBound.open`.
+
+        Other parameters are those of the constructor.  They must be those that the database was
+        made with, which has the rows, but not the baseline: pass that each time.  Without delta all
+        are those of the database, which must exist.
 
         Parameters
         ----------
@@ -452,11 +427,6 @@ class ConfirmedSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
-
-        The other parameters are those of the constructor, and `holdout_id` that of
-        `RadaBound.open`.  They must be those that the database was made with, which has the rows,
-        but not the baseline: pass that each time.  Without delta all others are those of the
-        database, which must exist.
         """
         return cls._open(locals())
 

@@ -34,7 +34,7 @@ class Terms(NamedTuple):
     @property
     def dtype(self) -> Any:
         """The dtype of what is stored of a query."""
-        return np.float64 if self.measure.keeps == "limits" else np.int64
+        return np.float64 if self.measure.stores == "limits" else np.int64
 
     def value(self, stored: Stored) -> float:
         if isinstance(self.measure, MeanLoss):
@@ -317,16 +317,8 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
         return np.asarray(self.terms.measure.values(self.stored))
 
     @cached_property
-    def _intervals(self) -> tuple[Floats, Floats]:
+    def _interval(self) -> tuple[Floats, Floats]:
         return self.terms.intervals(self.stored, self.nats)
-
-    @property
-    def lows(self) -> Floats:
-        return self._intervals[0]
-
-    @property
-    def highs(self) -> Floats:
-        return self._intervals[1]
 
     @property
     def ranks(self) -> Floats:

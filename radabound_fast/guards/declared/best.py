@@ -25,7 +25,7 @@ class BestAnswers:
 
     def __init__(self, terms: Terms, n_best: int) -> None:
         self.n_best, self._lock = n_best, QuickLock()
-        columns = [np.empty(0, terms.dtype)] * terms.measure.n_kept
+        columns = [np.empty(0, terms.dtype)] * terms.measure.n_stored
         no_ints = np.empty(0, np.int64)
         nothing = DeclaredSearchAnswers(terms, [], no_ints, columns, np.empty(0), no_ints, 0)
         # changed in one step, so that an interrupt leaves nothing half done

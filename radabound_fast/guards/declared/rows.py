@@ -25,8 +25,8 @@ _BLOCK_VALUES = 2**20
 class Rows:
     """Rows of predictions or losses: what is stored of them, and hashes that tell them apart.
 
-    `stored` has the form of the measure, shape (k, n_kept); `fingerprints` are keyed hashes of the
-    rows, uint64: 0 of rows that were counted elsewhere without; None where a search compares none.
+    `stored` has the form of the measure, shape (k, n_stored); `fingerprints` are keyed hashes of
+    the rows, uint64: 0 where they were counted elsewhere without; None where none are compared.
     """
 
     def __init__(self, stored: NDArray[Any], hashes: Any, of: str = "predictions") -> None:

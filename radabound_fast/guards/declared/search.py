@@ -70,15 +70,14 @@ class DeclaredSearch(Guard):
         Labels, or a `Holdout` with any metric: then queries bring predictions.  Or the number of
         held-out rows, m, from 1 to 2**40: then queries bring losses.
     space : int, mapping, sequence of mappings, `spaces.Space`, or object with ``nats(key)``
-        What may be asked about.  An int N has the keys 0 to N - 1; a mapping of names to values
-        has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
-        for lists in a fixed order, products, ensembles, and priors of your own.
+        What may be asked about.  An int N has the keys 0 to N - 1, a mapping of names to values
+        all combinations of them, as scikit-learn's `ParameterGrid`; `radabound_fast.spaces` has
+        lists in a fixed order, products, ensembles, and priors of your own.
     delta : float
         The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
-        was seen.  Answers then have the gain over it and its limits; values and gains have half of
-        delta each.
+        was seen.  Answers then have the gain over it; values and gains have half of delta each.
     allow_reruns : bool, default False
         Whether a key may be trained again with new coins and queried again: rerun r has the weight
         w/(r(r+1)), so the first costs ln 2 more.  With False a key has one model, and may be
@@ -92,8 +91,7 @@ class DeclaredSearch(Guard):
         How much leaves: values and intervals as they are, or on labels values rounded to multiples
         of a step, and intervals that are widened by what that hides.
     n_best : int, optional
-        Store the n best answers alone, for searches of 10^8 models: a search stores about 40 bytes
-        a query otherwise.
+        Store the n best answers alone, for 10^8 models: others take about 40 bytes a query.
 
     Raises
     ------
@@ -102,9 +100,8 @@ class DeclaredSearch(Guard):
 
     Notes
     -----
-    Let omega, all that the training rests on (data, seeds, noise), be independent of the holdout,
-    and ``f_key = F(key, omega)``.  Given omega every f_key is fixed, so by the union bound, with
-    weights w(key) that sum to at most 1,
+    Given all that the training rests on (data, seeds, noise), independent of the holdout, every
+    model f_key is fixed.  So by the union bound, with weights w(key) that sum to at most 1,
 
         kl(P_m f_key, P f_key) <= (ln(2/delta) + ln(1/w(key))) / m
 
@@ -116,8 +113,8 @@ class DeclaredSearch(Guard):
     With `n_folds` intervals cover the mean over the rows of the truth of each row's model, not a
     refitted model, and are about as wide as for m / n_folds rows (Result 27).  With
     ``release=Rounded(step)`` limits that are a function of the value are those of all values that
-    are rounded alike (Result 35); others, and those of gains, are rounded outward.  Nothing else of
-    the scores is stored or released.
+    are rounded alike (Result 35); others, and those of gains, are rounded outward, and nothing else
+    of the scores is stored or released.
 
     Whatever in training reads the holdout joins the key: an epoch or a threshold chosen by its
     score, a subset, an ensemble, the lineage of a warm start, rows that a fold is judged by
@@ -126,9 +123,9 @@ class DeclaredSearch(Guard):
     fitted to the holdout.  Fresh coins (Result 32) and holdouts that were stratified (Result 33)
     are covered as docs/explanation/assumptions.md says.
 
-    A search stores keys with their counts, and a keyed fingerprint of the losses to notice when one
-    key stands for two models.  Intervals never rest on that.  With `n_best` they are the same, but
-    a key that comes again counts as another query, and `rerun` cannot be "next".
+    A search stores keys, counts, and keyed fingerprints of the losses to notice when a key stands
+    for two models; intervals never rest on those.  With `n_best` nobody notices, a key that comes
+    again counts as another query, and `rerun` cannot be "next".
 
     Examples
     --------
@@ -178,7 +175,7 @@ class DeclaredSearch(Guard):
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
-        self._queries = QueryTable(self._terms.measure.n_kept + 2)
+        self._queries = QueryTable(self._terms.measure.n_stored + 2)
         self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._best: BestAnswers | None = None
         if self.n_best is not None:
@@ -233,10 +230,7 @@ class DeclaredSearch(Guard):
 
     @property
     def n_answered(self) -> int:
-        """Different queries answered so far: keys, or with `allow_reruns` keys and reruns.
-
-        With `n_best` all queries, since nobody knows which came before.
-        """
+        """Different keys and reruns answered so far; with `n_best` all queries."""
         if self._best is not None:
             return self._best.n_answered
         return len(self._queries) if self._record is None else len(self._record)
@@ -309,8 +303,6 @@ class DeclaredSearch(Guard):
             f"{rounding_told(self._rounded)} Assumed: {measure.assumed}; {assumed}"
         )
 
-    # ---- asking ----------------------------------------------------------------------------
-
     @sealed
     def query(
         self, y_pred: Any, *, key: Any, rerun: int | Literal["next"] = 1
@@ -381,8 +373,6 @@ class DeclaredSearch(Guard):
             return self._many(task.rows_of([task.reduce(Y_pred, **options)]))
         codes, numbers, nats = task.find_many(keys, reruns)
         return self._many(KeyedRows(codes, numbers, nats, task.read(Y_pred, 2, nats)))
-
-    # ---- rows that are counted elsewhere ------------------------------------------------------
 
     def task(self) -> SearchTask:
         """Return what workers need to count rows for this search: it can be pickled.
@@ -466,10 +456,8 @@ class DeclaredSearch(Guard):
         ----------
         value : float, or array_like of float, shape (k,)
             The metric's value, or the mean loss.
-        key : object, or sequence of length k
-            The model, in the space; one a value.
-        rerun : int, or sequence of length k, default 1
-            As in `query`.
+        key, rerun : object, int, or sequences of length k
+            As in `query`, one a value.
 
         Returns
         -------
@@ -494,33 +482,22 @@ class DeclaredSearch(Guard):
         >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
         >>> [round(limit, 4) for limit in million.interval_of_value(0.02, key=0)]
         [0.0103, 0.0343]
-        >>> lows, highs = million.interval_of_value([0.02, 0.2], key=[0, 1])
-        >>> highs.round(4).tolist()
-        [0.0343, 0.2352]
         """
         return self._interval_of(self._terms.measure.interval_of_value, value, key, rerun)
 
     def interval_of_count(
         self, count: Any, key: Any, *, rerun: Any = 1
     ) -> tuple[Floats, Floats] | tuple[float, float]:
-        """Return the low and high that an answer of this count would have; nothing is queried.
+        """Return `interval_of_value` of a count, or of each of several.
 
         Parameters
         ----------
         count : int, or array_like of int, shape (k,)
             How many of the losses are 1, or rows are wrong; of the metrics accuracy, recall and
-            specificity, how many rows are right.
+            specificity, how many rows are right.  TypeError, ValueError: the metric is no share of
+            rows, or the count cannot be.
         key, rerun
-            As in `interval_of_value`, one a count.
-
-        Returns
-        -------
-        low, high : float, or ndarray of float64, shape (k,)
-
-        Raises
-        ------
-        TypeError, ValueError
-            The metric is no share of rows, the count cannot be, or the key is not in the space.
+            As in `interval_of_value`.
         """
         return self._interval_of(self._terms.measure.interval_of_count, count, key, rerun)
 
@@ -542,14 +519,9 @@ class DeclaredSearch(Guard):
             raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
         return terms.sides(*limits(number, terms.nats + nats))
 
-    # ---- what it came to -------------------------------------------------------------------
-
     @property
     def answers(self) -> DeclaredSearchAnswers:
-        """All answers so far, each query once, in the order in which they were first asked.
-
-        With `n_best` these are the best alone.
-        """
+        """All answers so far, each query once, in order; with `n_best` the best alone."""
         if self._best is not None:
             return self._best.answers
         if self._record is not None:
@@ -565,7 +537,7 @@ class DeclaredSearch(Guard):
         codes = [code for code, _ in entries]
         reruns = np.array([rerun for _, rerun in entries], np.int64)
         table = np.array([entry[:-2] for entry in entries.values()], self._terms.dtype)
-        columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
+        columns = list(table.reshape(-1, self._terms.measure.n_stored).T)
         nats = np.array([entry[-2] for entry in entries.values()], np.float64)
         return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
 
@@ -580,12 +552,9 @@ class DeclaredSearch(Guard):
         return answers.best if len(answers) else None
 
     def report(self) -> Report:
-        """Return the result of the search so far: a sentence to paste, a table, JSON, a picture.
+        """Return the result so far: a sentence to paste, a table, JSON, a picture.
 
-        Raises
-        ------
-        ValueError
-            Nothing was queried yet.
+        ValueError if nothing was queried yet.
         """
         return self.report_on(self.answers, n_queries=self.n_queries)
 
@@ -636,16 +605,14 @@ class DeclaredSearch(Guard):
         rerun_a: int = 1,
         rerun_b: int = 1,
     ) -> Comparison:
-        """Compare two models of the declared space, chosen however you like.
+        """Return how much better the first of two models of the space is, chosen however you like.
 
         Parameters
         ----------
         y_pred_a, y_pred_b : array_like, shape (n_samples,)
-            Predictions of each, as `query` takes them, for a search made on labels.  They are
-            needed again, since a search stores counts and limits alone.
-        key_a, key_b : object
-            The models, in the space.
-        rerun_a, rerun_b : int, default 1
+            Predictions of each, for a search made on labels.  They are needed again, since a search
+            stores counts and limits alone.
+        key_a, key_b, rerun_a, rerun_b : object, int
             As in `query`.
 
         Raises
@@ -660,8 +627,8 @@ class DeclaredSearch(Guard):
         probability 1 - delta: an event of their own, so that answers and comparisons hold together
         with probability 1 - 2 delta (and with ROC bands as well, 1 - 3 delta).  Each pays for both
         keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
-        docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
-        they are.
+        docs/explanation/theory.md).  They are the narrower, the fewer the rows on which the models
+        differ.
 
         Examples
         --------
@@ -719,15 +686,13 @@ class DeclaredSearch(Guard):
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
         """Return the ROC curve of a model, and a band for the population's curve.
 
-        The band holds at all thresholds at once, so a threshold may be tuned on the holdout for
-        nothing: the rates at the one that was chosen are within the band.
+        It holds at all thresholds at once, so that one may be tuned on the holdout for nothing.
 
         Parameters
         ----------
         y_score : array_like, shape (n_samples,)
-            Scores, as `query` takes them.
-        key, rerun
-            As in `query`.
+            Scores, as `query` takes them, with `key` and `rerun`.  The key is queried, if it was
+            not yet.
 
         Raises
         ------
@@ -736,9 +701,8 @@ class DeclaredSearch(Guard):
 
         Notes
         -----
-        The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, as that of comparisons is (`compare`).  Result 26 of
-        docs/explanation/theory.md.
+        All bands hold at once with probability 1 - delta, an event of their own, as that of
+        comparisons is (`compare`).  Result 26 of docs/explanation/theory.md.
         """
         truth = self._task.truth
         if truth is None or truth.row.name != "roc_auc":
@@ -752,8 +716,6 @@ class DeclaredSearch(Guard):
             answer = self.query(y_score, key=key, rerun=rerun)
         nats = log(2 / self.delta) + answer.nats
         return roc_band(truth, truth.read(y_score, 1)[0], nats)
-
-    # ---- a record that processes share -------------------------------------------------------
 
     @classmethod
     @sealed
@@ -777,24 +739,22 @@ class DeclaredSearch(Guard):
         Any number of processes and threads on one machine may open it: each sees the `answers` of
         all, and a key that one queried with other predictions is an error for every other.  The
         file is open for the length of a query, so that a copy, in another process too, writes to
-        the same.  Errors, `holdout_id` and `durability` are those of `RadaBound.open`.
+        the same.
 
         Parameters
         ----------
-        path : path
-            The database.
+        path, holdout_id, durability
+            As for `RadaBound.open`, and its errors.
         judged : array_like, Holdout, int or Losses, optional
             As for the constructor.  The database holds the metric, its options, how many labels
             each class has, a salted hash of the labels and keyed hashes of baseline, weights and
             groups, and opens only for these.  Labels without a metric are measured as the database
             says.  May be left out where the database exists: a search on labels has its answers and
             its report without them, and takes no query.
-        baseline
-            As for the constructor, each time.
         space, delta, allow_reruns, two_sided, n_folds, release
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
-            own code can make has to be passed each time.
+            own code can make has to be passed each time, and so has `baseline`.
         """
         return cls._open(locals())
 
@@ -809,13 +769,12 @@ class DeclaredSearch(Guard):
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
-        n_samples = parameters.pop("n_samples")
-        given = opening.given
+        n_samples, given = parameters.pop("n_samples"), opening.given
         if opening.are_given:
             opening.apart()  # raises where there is nothing to judge
         else:
-            space = from_description(parameters["space"])
-            given = parameters | {"space": space, "baseline": given["baseline"]}
+            given = parameters | {"baseline": given["baseline"]}
+            given["space"] = from_description(given["space"])
             given["release"] = release_from(given["release"])
         to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
@@ -870,8 +829,6 @@ class DeclaredSearch(Guard):
             f"DeclaredSearch({self.holdout!r}, {self.space!r}, delta={self.delta!r}{options}, "
             f"n_answered={self.n_answered})"
         )
-
-    # ---- inside ----------------------------------------------------------------------------
 
     def _as_stored(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
         """The columns that a `QueryTable` has of queries, as they were added."""

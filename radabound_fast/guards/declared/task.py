@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
@@ -30,11 +30,11 @@ _BLOCK_KEYS = 1 << 20  # keys that are found at a time
 
 @dataclass(frozen=True, repr=False)
 class SearchTask(Task):
-    """What a worker needs to count rows for a `DeclaredSearch`; made by ``search.task()``.
+    """What a worker needs to count rows for a `DeclaredSearch`; ``search.task()`` returns it.
 
     It can be pickled.  **It holds the labels** of a `Holdout`, baseline, weights and groups, and
-    the space: it is for workers that are trusted with them (docs/explanation/trust.md).  A search
-    that is made on a number of rows has no labels, and neither has its task.
+    the space: it is for workers that are trusted with them (docs/explanation/trust.md).  The task
+    of a search of losses has no labels.
     """
 
     terms: Terms  # what the answers of the search share: space, metric, delta and sides
@@ -118,7 +118,7 @@ class SearchTask(Task):
         n = _n_columns(y_pred, self.n_samples)
         if start or n != self.n_samples:
             span = self.span(start, n)
-            if measure.keeps == "limits":
+            if measure.stores == "limits":
                 raise ValueError(
                     f"start must be 0, with all {self.n_samples} samples, for the metric "
                     f"{measure.name!r}: its limits take whole rows"
@@ -150,8 +150,6 @@ class SearchTask(Task):
         import hashlib  # here: it loads megabytes, and most searches have no workers
 
         return hashlib.blake2b(self.secret, digest_size=16).digest()
-
-    # ---- keys and rows, which a query reads in the same way ----------------------------------
 
     def find(self, key: Any, rerun: Any) -> tuple[Query, float]:
         """The code of a key and the rerun, and their nats."""
@@ -202,9 +200,9 @@ class SearchTask(Task):
         assert truth is not None and isinstance(measure, Measure)
         paid = self.terms.nats + nats
         if truth.counts_errors:
-            counts, hashes = truth.keep_errors(rows, key)
+            counts, hashes = truth.stored_errors(rows, key)
             return Rows(measure.released(counts, paid), hashes)
-        stored = truth.keep(measure, rows, paid)
+        stored = truth.stored(measure, rows, paid)
         return Rows(stored, None if key is None else fingerprints_of(rows, key))
 
     @property
@@ -225,27 +223,35 @@ class SearchTask(Task):
         self, partials: Sequence[Partial], places: Sequence[NDArray[np.int64]] = ()
     ) -> KeyedRows:
         """The rows of whole partials, with their keys; in the order of their places, if given."""
-        measure, of = self.terms.measure, "predictions"
-        stored, n_rows = [partial.totals for partial in partials], list(map(len, partials))
-        if isinstance(measure, MeanLoss):
-            shifts = [np.full(len(partial), partial.unit_shift) for partial in partials]
-            stored, of = list(map(np.column_stack, zip(stored, shifts, strict=True))), "losses"
-        hashes = [
-            np.zeros(n, np.uint64) if partial.fingerprints is None else partial.fingerprints
-            for n, partial in zip(n_rows, partials, strict=True)
-        ]
-        prices = [np.broadcast_to(one.nats, n) for n, one in zip(n_rows, partials, strict=True)]
-        order = np.concatenate(places).argsort() if places else np.arange(sum(n_rows))
-        # with no partials too
-        all_stored = np.concatenate([np.empty((0, measure.n_kept), self.terms.dtype), *stored])
-        all_hashes = np.concatenate([np.empty(0, np.uint64), *hashes])
-        rows = Rows(all_stored[order], all_hashes[order], of)
-        codes: Any = codes_at(joined_codes([partial.ids for partial in partials]), order)
-        reruns = np.broadcast_to(np.int64(1), len(order))
+        measure = self.terms.measure
+        is_loss = isinstance(measure, MeanLoss)
+        order = np.concatenate(places).argsort() if places else None
+
+        def joined(nothing: NDArray[Any], column: Callable[[Partial], Any]) -> NDArray[Any]:
+            arrays = [column(one) for one in partials] or [nothing]
+            whole: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+            return whole if order is None else whole[order]
+
+        def stored(one: Partial) -> Any:
+            shifts = np.full(len(one), one.unit_shift)
+            return np.column_stack([one.totals, shifts]) if is_loss else one.totals
+
+        def hashes(one: Partial) -> Any:
+            return np.zeros(len(one), np.uint64) if one.fingerprints is None else one.fingerprints
+
+        rows = Rows(
+            joined(np.empty((0, measure.n_stored), self.terms.dtype), stored),
+            joined(np.empty(0, np.uint64), hashes),
+            "losses" if is_loss else "predictions",
+        )
+        nats = joined(np.empty(0), lambda one: np.broadcast_to(one.nats, len(one)))
+        codes: Any = joined_codes([partial.ids for partial in partials])
+        if order is not None:
+            codes = codes_at(codes, order)
+        reruns = np.broadcast_to(np.int64(1), len(rows))
         if self.allow_reruns:
             reruns = np.array([rerun for _, rerun in codes], np.int64)
             codes = [code for code, _ in codes]
-        nats = np.concatenate([np.empty(0), *prices])[order]
         return KeyedRows(self.terms.space.unpack_codes(codes), reruns, nats, rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -24,7 +24,7 @@ from radabound_fast.guards.candidates import (
     rows_of,
     to_bytes,
 )
-from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
+from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, Stored
 from radabound_fast.guards.gate.verdicts import GateReport, History, JudgedCandidate, Verdict
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
@@ -34,9 +34,6 @@ from radabound_fast.store.events import EventList, Events, Turn
 
 if TYPE_CHECKING:
     from radabound_fast.store import Description, Durability, EventRecord, Path
-
-# passes more, for which `Gate.needed` looks ahead
-_AHEAD = (0, 1, 2, 5)
 
 
 class Gate(Guard, Owned):
@@ -277,21 +274,16 @@ class Gate(Guard, Owned):
         )
 
     def needed(self, disagreement: float) -> dict[int, float]:
-        """Return which observed gain passes now, and after some more passes.
+        """Return the least gain that meets the margin now (0), and after 1, 2 and 5 more passes.
 
-        It is computed from the verdicts and the argument alone, and reads nothing of the test set.
+        It is inf where not even a gain on all rows that differ does, or no candidate is left.  It
+        is computed from the verdicts and the argument alone, and reads nothing of the test set.
 
         Parameters
         ----------
         disagreement : float
             The share of rows on which the losses of candidate and production differ, in [0, 1];
             losses are taken as 0 or 1.
-
-        Returns
-        -------
-        dict of int to float
-            The least gain that meets the margin now (0), and after 1, 2 and 5 more passes in a
-            row; inf where not even a gain on all those rows does, or no candidate is left.
 
         Raises
         ------
@@ -302,7 +294,7 @@ class Gate(Guard, Owned):
         if not rules.has_baseline or rules.margin is None:
             raise ValueError("needed is of gains: this gate has no baseline with a margin")
         gains, (passes, *others) = {}, history.counts()
-        for ahead in _AHEAD:
+        for ahead in (0, 1, 2, 5):
             counts = [passes + ahead, *others]
             if rules.n_candidates is not None and sum(counts) >= rules.n_candidates:
                 gains[ahead] = math.inf
@@ -351,18 +343,9 @@ class Gate(Guard, Owned):
     def query_many(self, Y_pred: Any) -> list[Verdict]:
         """Return the verdicts on several candidates, one after another as by `query`.
 
-        They are those of all candidates, or of those before the declared number was used.
-
-        Parameters
-        ----------
-        Y_pred : sequence of array_like, shape (k, n_samples)
-
-        Raises
-        ------
-        TypeError, ValueError
-            One of them is no such array; nothing has changed then.
-        HoldoutExhausted
-            Not even the first gets a verdict.
+        `Y_pred` has shape (k, n_samples).  Candidates after the declared number get no verdict;
+        HoldoutExhausted if not even the first gets one.  Where one is no such array nothing has
+        changed.
         """
         self._check_owner()
         rows, verdicts = self._readable(), []
@@ -414,14 +397,9 @@ class Gate(Guard, Owned):
     def revoke(self) -> int:
         """Take the last pass back, of a model that was withdrawn for another reason.
 
-        The guarantee stays: what is compared with is still decided by the verdicts and by what is
-        outside the test set.
-
-        Returns
-        -------
-        int
-            The candidate that the next one is compared with; 0 for the baseline.  ValueError if
-            there is no pass to take back.
+        Return the candidate that the next one is compared with, 0 for the baseline; ValueError if
+        there is no pass to take back.  The guarantee stays: what is compared with is still decided
+        by the verdicts and by what is outside the test set.
         """
         self._check_owner()
 
@@ -459,9 +437,7 @@ class Gate(Guard, Owned):
 
         return self._events.turn(work)
 
-    def _judged(
-        self, stored: Callable[[int], Candidate], history: History, verdict: Verdict
-    ) -> JudgedCandidate:
+    def _judged(self, stored: Stored, history: History, verdict: Verdict) -> JudgedCandidate:
         nats = self._nats(history.counts(verdict.number)) + math.log(2 * self._rules.n_estimates)
         candidate, other = stored(verdict.number), verdict.compared_with
         estimates = self._rules.estimates(self._readable(), candidate, other, stored, nats)
@@ -491,28 +467,26 @@ class Gate(Guard, Owned):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the gate that is kept in a database, made now if there is none.
+        """Open the gate that is stored in a database, made now if there is none.
 
         Any number of processes and threads on one machine may open it.  A verdict is stored before
-        it is returned, whatever crashes.  The file holds the conditions, the candidates'
-        predictions (or losses), the verdicts and a salted hash of the labels; it holds neither
-        labels nor counts.  Slices are kept as they are: one that is made of the labels shows them
-        to whoever reads the file.  Errors are those of `RadaBound.open`.
+        it is returned, whatever crashes.  Errors, and `holdout_id`, are those of `RadaBound.open`.
+
+        Other parameters are those of the constructor.  What is left out is as in the database, or
+        as the constructor's default in a new one; what is passed must be what it was made with.
 
         Parameters
         ----------
         path : path
-            The database.
+            The database.  It holds the conditions, the candidates' predictions (or losses), the
+            verdicts and a salted hash of the labels, but neither labels nor counts.  Slices are
+            stored as they are: one that is made of the labels shows them to whoever reads the file.
         judged : array_like, Holdout, int or Losses, optional
             The database opens only for the rows that it was made with.  May be left out where it
             exists: then no verdict is given, and what was is shown.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
-
-        The other parameters are those of the constructor, and `holdout_id` that of
-        `RadaBound.open`.  What is left out is as in the database, or as the constructor's default
-        in a new one; what is passed must be what the database was made with.
         """
         return cls._open(locals())
 

@@ -151,11 +151,8 @@ class GateReport:
 
     Attributes
     ----------
-    metric : str
-    n_samples : int
-        m, the size of the test set.
-    delta : float
-        The probability that any interval misses.
+    metric, n_samples, delta
+        As in the gate.
     candidates : list of JudgedCandidate
     """
 
@@ -172,20 +169,15 @@ class GateReport:
         names = list(self.candidates[0].estimates) if self.candidates else ["value"]
         head = ["candidate", "verdict", "compared with"]
         head += [self.metric if name == "value" else name for name in names]
-        return "\n".join(
-            [
-                f"Closed gate on {self.n_samples:,} rows.  All intervals hold at once with "
-                f"probability at least {certainty(self.delta)}.",
-                *table_lines([head, *map(_cells, self.candidates)]),
-            ]
-        )
+        rows = f"Closed gate on {self.n_samples:,} rows.  All intervals hold at once with "
+        first = f"{rows}probability at least {certainty(self.delta)}."
+        return "\n".join([first, *table_lines([head, *map(_cells, self.candidates)])])
 
 
 def _cells(one: JudgedCandidate) -> list[str]:
-    verdict = one.verdict
-    before = {None: "-", 0: "baseline"}.get(verdict.compared_with, str(verdict.compared_with))
+    number, before = str(one.verdict.number), one.verdict.compared_with
+    compared_with = {None: "-", 0: "baseline"}.get(before, str(before))
     estimates = (
-        f"{estimate.value:.4f} ({estimate.low:.4f} to {estimate.high:.4f})"
-        for estimate in one.estimates.values()
+        f"{value:.4f} ({low:.4f} to {high:.4f})" for value, low, high in one.estimates.values()
     )
-    return [str(verdict.number), verdict.verdict, before, *estimates]
+    return [number, one.verdict.verdict, compared_with, *estimates]
