@@ -19,6 +19,7 @@ from radabound_fast.rows.parts import rows_of_text, text_of_rows
 from radabound_fast.rows.rounded import Rounded
 
 Slices = dict[str, NDArray[np.bool_]]
+Stored = Callable[[int], Candidate]  # the candidates by number; 0 is the first baseline
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,21 +136,18 @@ class GateRules:
         self,
         rows: CandidateRows,
         candidate: Candidate,
-        compared_with: int | None,
-        stored: Callable[[int], Candidate],
+        other: int | None,
+        stored: Stored,
         nats: float,
     ) -> dict[str, Estimate]:
-        """Return the estimates that the conditions are about, by name.
-
-        `stored` has the candidates by number; 0 is the first baseline.
-        """
+        """Return the estimates that the conditions are about, by name, against another's number."""
         estimates = {"value": rows.value(candidate, nats)}
-        if compared_with is None:
+        if other is None:
             return estimates
-        production = stored(compared_with)
+        production = stored(other)
         estimates["gain"] = rows.gain(production, candidate, nats)
         if self.total_margin is not None:
-            first = production if compared_with == 0 else stored(0)
+            first = production if other == 0 else stored(0)
             estimates["total gain"] = rows.gain(first, candidate, nats)
         for name, where in self.slices.items():
             estimates[f"gain on {name}"] = rows.gain(production, candidate, nats, where)
