@@ -62,7 +62,8 @@ class DeclaredSearch(Guard):
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and any worker may copy, pickle or
     fork it and use it as a scorer, if a key stands for one model in all copies: copies do not know
-    of each other.  A search that is opened from a database (`open`) knows of all.
+    of each other, so that nobody notices where it does not.  A search that is opened from a
+    database (`open`) knows of all.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class DeclaredSearch(Guard):
         How much leaves: values and intervals as they are, or on labels values rounded to multiples
         of a step, and intervals that are widened by what that hides.
     n_best : int, optional
-        Store the n best answers alone, for 10^8 models: others take about 40 bytes a query.
+        Store the n best answers alone, for 10^8 models: all would take about 40 bytes a query.
 
     Raises
     ------
