@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -242,6 +243,12 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
 
 
 # ---- tools ---------------------------------------------------------------------------------------
+
+
+def needs_packages(*packages: str) -> None:
+    """Skip the file where a package is not installed."""
+    if missing := [name for name in packages if not find_spec(name)]:
+        pytest.skip(f"not installed: {missing}", allow_module_level=True)
 
 
 def needs(*tools: str) -> None:
