@@ -1,8 +1,7 @@
 """A function of whole numbers to whole numbers as a few cubics, right at every place.
 
-A small machine has neither the bound nor floats nor room for a table.  The integer part of a
-smooth curve is a staircase of thousands of steps and yet a few cubics in fixed point, each found
-by a linear program: its integer part must be the function's at every place of its piece.
+A small machine has neither the bound nor floats nor room for a table.  A linear program finds each
+cubic, in fixed point: its integer part must be the function's at every place of its piece.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a guard on a small machine is given by the desktop: its state, and tables of integers.
+"""What a guard on a small machine needs of the desktop: its state, and tables of integers.
 
-The guard itself is C (``src/edge``, and the page "On small machines"): it knows no float and no
-bound.  Whatever needs one is worked out here, once, and rounded to the safe side.
+The guard itself is C (``src/edge``), and knows no float: what needs one is worked out here.
 """
 
 from __future__ import annotations
@@ -44,11 +43,9 @@ _SLOT = np.dtype(
     ]
 )
 _BODY_AT = 16  # after format and checksum
-# fields that a slot has as they are
-_NUMBERS = (
-    *("epsilon", "delta", "seed", "n_flat", "free_flat", "n_vectors", "n_samples"),
-    *("half_range", "n_answered", "halted", "largest"),
-)
+# fields of a state that a slot has as they are
+_CHANGED = {"format", "checksum", "bound", "max_queries", "pieces", "free"}
+_NUMBERS = [name for name in _SLOT.names or () if name not in _CHANGED]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The attack of the weighted vote: k random classifiers, then the vote that looks best.
 
-Labels are fair coins.  The analyst asks about k random classifiers, weights each by how far its
-answer lies from 1/2, and asks about their weighted vote.  Every truth is exactly 1/2; where the
-answers are the exact means, the vote errs far less than half the time on this holdout.
+Labels are fair coins, so every truth is 1/2.  The analyst weights each of k random classifiers by
+how far its answer lies from 1/2, and asks about their vote: by exact means it errs far less often.
 """
 
 from __future__ import annotations

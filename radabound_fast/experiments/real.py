@@ -1,9 +1,8 @@
 """Real data: two searches on resampled holdouts, each queried through every guard.
 
-A vote of pre-fitted trees is built member by member, as forward ensemble selection does.  A climb
-moves the thresholds of one tree, route by route: each step changes few predictions, so the
-complexity hardly grows while the gap does.  Guess and check and Thresholdout are given the
-cross-validation error of each candidate on the training rows.
+A vote of pre-fitted trees is built member by member.  A climb moves the thresholds of one tree,
+route by route: each step changes few predictions, so the complexity hardly grows while the gap
+does.  Guesses are cross-validation errors on the training rows.
 """
 
 from __future__ import annotations

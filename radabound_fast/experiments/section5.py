@@ -1,9 +1,8 @@
 """Figures 1 to 6: where the greedy search of Section V is halted, and the answers until then.
 
-The search asks for exact errors, so until the first refusal it asks the same whoever answers:
-each search is run once, and its losses are replayed through a guard per bound and epsilon.
-Without signal the variance only scales every score and changes no prediction: Figures 1 to 3
-differ in delta alone and share their searches.
+The search asks for exact errors, so until the first refusal it asks the same whoever answers: it is
+run once, and its losses are replayed.  Without signal the variance changes no prediction, so that
+Figures 1 to 3 share their searches.
 """
 
 from __future__ import annotations

@@ -161,10 +161,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
-
-        Without epsilon and delta all parameters are those of the database.
-        """
+        """Open the guard in a database, made now if there is none: see `RadaBound.open`."""
         return cls._open(locals())
 
     @property

@@ -179,15 +179,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
             is missing; rows are needed and there is no `fetch`, or they are not what the partial
             was made of.  Its attribute ``answers`` are those to the partials before it, which have
             been counted.
-
-        Examples
-        --------
-        >>> from radabound_fast import RadaBound
-        >>> guard = RadaBound(1000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
-        >>> blocks = np.random.default_rng(0).random((3, 10, 1000)) < 0.1
-        >>> partials = [guard.task().reduce(block) for block in blocks]  # anywhere
-        >>> guard.take(partials, fetch=lambda i: blocks[i])
-        RadaBoundAnswers(30 answers, halted=False, n_answered=30)
         """
         each = each_of(partials, self.task().identity, "another guard's signs")
         nothing = np.empty((0, -(-self.n_samples // 64)), np.uint64)

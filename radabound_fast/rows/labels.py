@@ -1,8 +1,7 @@
 """Labels that stay inside, and predictions that are compared with them exactly.
 
 bool, integers and floats are one kind of label, compared by value; strings are another; anything
-else that can be hashed is a third.  A prediction must be one of the classes.  No message and no
-repr holds a label.
+else that can be hashed is a third.  No message and no repr holds a label.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ def by_class(frame: Any, classes: list[Any], name: str, ndim: int = 1) -> Any:
 
 def class_order(names: list[Any], classes: list[Any], what: str) -> list[int] | None:
     """Where each class is among the names of columns or rows; None: they say nothing."""
-    place_of = _places(classes)
+    numbered = list(enumerate(classes))[::-1]  # so that of equals the first counts
+    place_of = {str(value): place for place, value in numbered}
+    place_of |= {value: place for place, value in numbered}
     places = [_place(one, place_of) for one in names]
     known = [place for place in places if place is not None]
     if sorted(known) == list(range(len(classes))) and len(names) == len(classes):
@@ -123,16 +125,6 @@ def _are_named(values: Any) -> bool:
     """Whether it is a list of frames or Series."""
     listed = isinstance(values, (list, tuple)) and len(values) > 0
     return listed and (hasattr(values[0], "name") or column_names(values[0]) is not None)
-
-
-def _places(classes: list[Any]) -> dict[Any, int]:
-    """The place of each class, by value and by how it is written."""
-    place_of: dict[Any, int] = {}
-    for place, value in enumerate(classes):
-        place_of.setdefault(value, place)
-    for place, value in enumerate(classes):
-        place_of.setdefault(str(value), place)
-    return place_of
 
 
 def _place(name: Any, place_of: dict[Any, int]) -> int | None:

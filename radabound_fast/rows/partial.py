@@ -1,8 +1,10 @@
-"""Rows that are counted anywhere, and taken in by the guard that they are for.
+"""Rows that are counted anywhere, and taken in by the guard that they are for::
 
-task = guard.task()                            # small; send it to the workers
-partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
-answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
+    task = guard.task()                            # small; send it to the workers
+    partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
+    answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
+
+Partials of parts of the samples add up, in any order.
 """
 
 from __future__ import annotations
@@ -466,17 +468,20 @@ def stacked(blocks: Sequence[Partial]) -> Partial:
 
 def each_of(partials: Any, identity: bytes, whose: str) -> Iterator[Partial]:
     """Whole partials of one identity, one by one; `whose` says what one of another is of."""
-    if not np.iterable(partials):
-        kind = type(partials).__name__
-        raise TypeError(f"partials must be an iterable of Partial, got {kind}")
-    for number, partial in enumerate(partials):
+
+    def checked(number: int, partial: Any) -> Partial:
         if not isinstance(partial, Partial):
             raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
         if partial.identity != identity:
             raise ValueError(f"partial {number} is of {whose}")
         if not partial.is_whole:
             raise ValueError(f"partial {number} must have all samples, got {partial!r}")
-        yield partial
+        return partial
+
+    if not np.iterable(partials):
+        kind = type(partials).__name__
+        raise TypeError(f"partials must be an iterable of Partial, got {kind}")
+    return (checked(number, partial) for number, partial in enumerate(partials))
 
 
 def in_order(each: Iterator[Partial], first: int) -> Iterator[tuple[int, Partial]]:

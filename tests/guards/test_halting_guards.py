@@ -19,8 +19,10 @@ from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
+    Holdout,
     HoldoutExhausted,
     Ladder,
+    Losses,
     PackedLosses,
     RadaBound,
     pack_losses,
@@ -28,7 +30,14 @@ from radabound_fast import (
 from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast.experiments.thresholdout import Thresholdout
 
+
+def weighted(judged):
+    own = {"sample_weight": 1 + np.arange(200) % 3}
+    return Losses(judged, **own) if judged == 200 else Holdout(judged, **own)
+
+
 GUARDS = {
+    "weights": lambda m: FixedSequence(weighted(m), epsilon=0.18, delta=0.1, seed=1),
     "RadaBound": lambda m: RadaBound(m, epsilon=0.2, delta=0.1, bound="mclt", seed=1),
     "signs": lambda m: FixedSequence(m, epsilon=0.14, delta=0.1, seed=1),
     "fixed sequence": lambda m: FixedSequence(m, epsilon=0.17, delta=0.1, n_vectors=0),

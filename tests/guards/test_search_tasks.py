@@ -3,8 +3,8 @@
 import copy
 import itertools
 import pickle
-import threading
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,26 +208,15 @@ def test_reruns_travel_with_their_keys():
     make = lambda: DeclaredSearch(M, Choice(["a", *range(10)]), delta=0.1, allow_reruns=True)  # noqa: E731
     here, there = make(), make()
     expected = here.query_many(WRONG, keys=keys, reruns=reruns)
-    task, blocks = there.task(), scattered()
-    partials = [
-        Partial.from_bytes(
-            task.reduce(
-                WRONG[rows], keys=[keys[i] for i in rows], reruns=[reruns[i] for i in rows]
-            ).to_bytes()
-        )
-        for rows in blocks
-    ]
+    partials = []
+    for rows in scattered():
+        own = {"keys": [keys[i] for i in rows], "reruns": [reruns[i] for i in rows]}
+        partials.append(Partial.from_bytes(there.task().reduce(WRONG[rows], **own).to_bytes()))
     assert_same(there.take(partials, keys=keys, reruns=reruns), expected)
-    with pytest.raises(
-        ValueError, match=r"each key must come once, got 8 a second time in partial 4"
-    ):
+    with pytest.raises(ValueError, match="must come once, got 8 a second time in partial 4"):
         there.take([*partials, partials[1]], keys=keys, reruns=reruns)
-    assert (
-        DeclaredSearch(M, 9, delta=0.1, allow_reruns=True, n_best=2)
-        .query(WRONG[0], key=3, rerun=5)
-        .rerun
-        == 5
-    )
+    of_best = DeclaredSearch(M, 9, delta=0.1, allow_reruns=True, n_best=2)
+    assert of_best.query(WRONG[0], key=3, rerun=5).rerun == 5
 
 
 def test_how_many_keys_are_left_is_not_said_where_nobody_knows():
@@ -236,11 +225,6 @@ def test_how_many_keys_are_left_is_not_said_where_nobody_knows():
         for _ in range(3):  # the same two keys
             search.query_many(WRONG[:2], keys=range(2))
         assert search.outlook().share == share
-
-
-def nothing_of(search):
-    """What comes of an empty part of a data frame."""
-    return search.task().reduce(WRONG[:0], keys=[])
 
 
 SPACES = {
@@ -276,12 +260,12 @@ def test_missing_doubled_and_other_keys_are_named_and_nothing_changes(keys, spac
             search.take(partials, keys=wanted)
         assert search.n_answered == 0 and search.best is None
     assert search.take([body, head], keys=keys).n_answered == K
-    assert search.take([nothing_of(search)]).n_answered == K
-    again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
-    assert again.take([nothing_of(again), again.task().reduce(WRONG, keys=keys)], keys=keys)
-    again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
-    assert again.take([again.task().reduce(WRONG, keys=keys)], keys=keys, reruns=[1] * K)
-    assert again.n_answered == K
+    nothing = task.reduce(WRONG[:0], keys=[])  # of an empty part of a data frame
+    assert search.take([]).n_answered == search.take([nothing]).n_answered == K
+    for reruns in (None, [1] * K):
+        again = DeclaredSearch(M, space, delta=0.1, n_best=n_best)
+        parts = [again.task().reduce(rows, keys=keys[: len(rows)]) for rows in (WRONG[:0], WRONG)]
+        assert again.take(parts, keys=keys, reruns=reruns) and again.n_answered == K
     if n_best is None:
         assert search.answers.keys[0] == first and search.answers.keys[-1] == last
         assert search.take([head, body, doubled]).n_answered == K  # the same queries again
@@ -366,23 +350,11 @@ def test_partials_of_a_database_are_taken_by_all_who_opened_it(tmp_path):
 def test_threads_add_their_answers_one_after_the_other():
     search = DeclaredSearch(M, 10**6, delta=0.1, n_best=4)
     rows = pack_losses(WRONG)
-
-    def ask(first):
-        for i in range(first, 400, 4):
-            search.query(rows[i % K], key=i)
-
-    threads = [threading.Thread(target=ask, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: search.query(rows[i % K], key=i), range(400)))
     best = np.sort(WRONG.sum(axis=1))[0]
     assert search.n_answered == 400 and len(set(search.answers.numbers.tolist())) == 4
     assert (search.answers.values == best / M).all()
-
-
-def fails():
-    yield None
 
 
 @pytest.mark.parametrize(
@@ -413,16 +385,10 @@ def test_no_error_keeps_what_it_was_about(ask):
 def test_a_value_that_is_no_loss_is_told_by_its_place(n_threads):
     losses = WRONG * 0.5
     losses[30, 150] = 1.5
-    for make in (lambda: DeclaredSearch(M, 99, delta=0.1), lambda: None):
-        search = make()
-        if search is None:
-            break
-        for ask in (
-            lambda search=search: search.task().reduce(losses, keys=range(K), n_threads=n_threads),
-            lambda search=search: search.query_many(losses, keys=range(K), n_threads=n_threads),
-        ):
-            with pytest.raises(ValueError, match="got 1.5 at row 30, sample 150"):
-                ask()
+    search = DeclaredSearch(M, 99, delta=0.1)
+    for ask in (search.task().reduce, search.query_many):
+        with pytest.raises(ValueError, match="got 1.5 at row 30, sample 150"):
+            ask(losses, keys=range(K), n_threads=n_threads)
 
 
 def test_a_task_has_the_labels_and_its_repr_has_not():

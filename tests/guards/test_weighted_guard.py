@@ -20,7 +20,6 @@ from radabound_fast import (
     HoldoutExhausted,
     Ladder,
     Losses,
-    PackedLosses,
     RadaBound,
     bounds,
     pack_losses,
@@ -144,20 +143,6 @@ def test_workers_cannot_count_for_it():
                 TypeError, match="a guard with sample_weight or groups has no task|"
             ):
                 ask()
-
-
-def test_an_error_in_a_row_changes_nothing():
-    weights, groups = parts(100)
-    guard = sequence(100, sample_weight=weights, groups=groups)
-    before = guard._core.progress().copy()
-    for bad in (np.full(100, 1.5), np.full(100, 2), np.zeros(99), np.zeros((2, 100))):
-        with pytest.raises(ValueError, match="losses"):
-            guard.query(bad)
-    with pytest.raises(ValueError, match="words"):
-        guard.query(PackedLosses(np.zeros(3, np.uint64), 100))
-    with pytest.raises(ValueError, match="losses must have length 100, got PackedLosses"):
-        guard.query(PackedLosses(np.zeros(3, np.uint64), 190))
-    assert_array_equal(guard._core.progress(), before)
 
 
 # ---- told and kept ------------------------------------------------------------------------------
