@@ -351,8 +351,8 @@ def pool_figure(
     All arrays have shape (n_models,); `may_be_best` says which models may be the best, `baseline`
     is a dashed line.  Of more than 2,000 models so many are drawn, spread over the axis.
     """
-    given = {"values": values, "lows": lows, "highs": highs, "may_be_best": may_be_best}
-    scores, low, high, may_be = _curves(**given)
+    arrays = {"values": values, "lows": lows, "highs": highs, "may_be_best": may_be_best}
+    scores, low, high, may_be = _curves(**arrays)
     best = may_be > 0
     what = "models, the best on the holdout first"
     picture = _Picture(title, subtitle, len(scores), what, metric)

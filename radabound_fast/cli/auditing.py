@@ -15,8 +15,7 @@ from radabound_fast import __version__
 from radabound_fast._checks import check_count, counted
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.cli.options import OK, judged, takes_classes
-from radabound_fast.files.answers import answers_file
-from radabound_fast.files.output import write_figure
+from radabound_fast.files.output import answers_file, write_figure
 from radabound_fast.files.place import CSV, expanded
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import open_losses, open_predictions

@@ -84,7 +84,7 @@ def _confirm(args: argparse.Namespace) -> int:
     if args.search_rows is not None:
         with whole_file(args.search_rows) as part, open(part, "wb") as file:
             np.save(file, search.search_rows)
-    settings = options.given(args, "release", "at_least", "at_most")
+    settings = options.values(args, "release", "at_least", "at_most")
     answers = search.answers
     try:
         if predictions:
@@ -103,7 +103,7 @@ def _confirm(args: argparse.Namespace) -> int:
 
 def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     """Return the search, and the predictions of the finalists by their names."""
-    parameters = options.given(args, *_NEW)
+    parameters = options.values(args, *_NEW)
     is_new, is_repeated = not os.path.exists(args.database), bool(parameters)
     if parameters.get("n_batches") == _ANY:
         parameters["n_batches"] = None
@@ -140,7 +140,7 @@ def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedA
             rows = counted(int(search.confirmation_rows.sum()), "row")
             print(f"No finalist was confirmed yet; {rows} are kept for the end.")
         for answer in answers:
-            print(f"{answer.name}: {_told(answer)}")
+            print(f"{answer.name}: {_text_of(answer)}")
         if can_report:
             print(f"\n{search.report()}")
         print(f"\nLeft: {search.outlook().text}.")
@@ -148,7 +148,7 @@ def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedA
         write_figure(args.plot, search.report().plot())
 
 
-def _told(answer: Any) -> str:
+def _text_of(answer: Any) -> str:
     passed = {True: "passed", False: "not passed", None: ""}[answer.passed]
     if answer.low != answer.low:
         value = "" if answer.value != answer.value else f"{answer.value:.4f}"

@@ -48,7 +48,7 @@ def _add_new_state(parts: Any) -> None:
 
 def _new_state(args: argparse.Namespace) -> int:
     own = ("epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
-    parameters = options.given(args, *own)
+    parameters = options.values(args, *own)
     state = EdgeState.new(args.n_samples, **parameters)
     if state.budget < 0 and state.free_below == 0:  # better told here than by the device
         bound = parameters.pop("bound", "bernstein")

@@ -108,7 +108,7 @@ def _gate(args: argparse.Namespace) -> int:
 
 def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
     """Return the gate, and the candidate if there is one."""
-    settings = options.given(args, *_CONDITIONS)
+    settings = options.values(args, *_CONDITIONS)
     if args.no_promote:
         settings["promote"] = False
     is_new = not os.path.exists(args.database)

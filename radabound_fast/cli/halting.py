@@ -16,8 +16,8 @@ from radabound_fast._kernels.guard import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.bounds.bound import complexity_part
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.cli import options
 from radabound_fast.cli.auditing import Audit, Columns, Files
-from radabound_fast.cli.options import HALTED, OK, given
 from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.halting import Limits
@@ -54,7 +54,7 @@ class GuardsAudit(Audit):
 
     @property
     def code(self) -> int:
-        return HALTED if any(each.guard.halted for each in self.replays) else OK
+        return options.HALTED if any(each.guard.halted for each in self.replays) else options.OK
 
     def head(self) -> str:
         signs = self.files.signs_of(self.replays[0].guard, self.drawn)
@@ -67,7 +67,7 @@ class GuardsAudit(Audit):
         for each in self.replays:
             guard = each.guard
             lines.append(f"{guard.bound:<{width}}  {guard.n_answered:>8,}  {each.outcome()}")
-        if self.code == HALTED:
+        if self.code == options.HALTED:
             lines.append(
                 "\nA bound that halted vouches neither for that query nor for any after it."
             )
@@ -100,7 +100,7 @@ class GuardsAudit(Audit):
 
 def _guard(files: Files, bound: str, seed: int | None, opened: contextlib.ExitStack) -> SignedGuard:
     args, what = files.args, files.n_samples if files.labels is None else files.known()
-    parameters = given(args, "delta", "epsilon", *GUARD_OPTIONS)
+    parameters = options.values(args, "delta", "epsilon", *GUARD_OPTIONS)
     if bound not in PAPER_BOUNDS:  # which has one estimator
         parameters.pop("estimator", None)
     if seed is not None:

@@ -141,14 +141,14 @@ def flag_of(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+def values(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:
     """ValueError by this rule, where {} stands for the flag, for the first option that is set."""
-    for name in given(args, *names):
+    for name in values(args, *names):
         raise ValueError(rule.format(flag_of(name)))
 
 
@@ -198,7 +198,7 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
 
     ValueError where an option is missing, or none of the metric, or labels are none to judge by.
     """
-    options = given(args, "clip", "y_range")
+    options = values(args, "clip", "y_range")
     if args.pos_label is not None:
         options["pos_label"] = _as_label(args.pos_label, labels)
     if args.costs is not None:
@@ -238,9 +238,9 @@ def read_rows(path: str, what: str) -> NDArray[np.bool_]:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Find before long work what could fail after it, or would write over what is read."""
-    read = (paths if isinstance(paths, list) else [paths] for paths in given(args, *READ).values())
+    read = (paths if isinstance(paths, list) else [paths] for paths in values(args, *READ).values())
     others = [(split_key(path)[0], "is read") for paths in read for path in paths]
-    for name, path in given(args, "output", "plot").items():
+    for name, path in values(args, "output", "plot").items():
         check_target(path)
         for other, what in others:
             if _is_same_file(path, other):

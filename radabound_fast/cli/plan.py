@@ -58,7 +58,7 @@ def _plan(args: argparse.Namespace) -> int:
     for name in ("n_samples", "delta"):
         if getattr(args, name) is None:
             raise ValueError(f"{options.flag_of(name)} must be given")
-    settings = options.given(args, "n_vectors", "error_rate", "max_queries")
+    settings = options.values(args, "n_vectors", "error_rate", "max_queries")
     space = options.declared_space(args)
     if space is not None:
         settings["space_size"] = space.size
@@ -77,7 +77,7 @@ def _search_plan(args: argparse.Namespace) -> SearchPlan:
         raise ValueError("--delta must be given")
     if (args.n_samples is None) == (args.width is None):
         raise ValueError("one of --n-samples and --width must be given with --n-finalists")
-    settings = options.given(args, "delta", "error_rate", "width")
+    settings = options.values(args, "delta", "error_rate", "width")
     space, n_finalists = options.declared_space(args), int(args.n_finalists)
     if space is not None:
         settings["space_size"] = space.size
@@ -91,4 +91,4 @@ def _gate_plan(args: argparse.Namespace) -> GatePlan:
     )
     if args.disagreement is None:
         raise ValueError("--disagreement must be given with --gate")
-    return plan(args.n_samples, gate=True, **options.given(args, "delta", *_OF_GATE))
+    return plan(args.n_samples, gate=True, **options.values(args, "delta", *_OF_GATE))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from radabound_fast.cli import options
 from radabound_fast.cli.auditing import Audit, Columns, Files
-from radabound_fast.cli.options import given
 from radabound_fast.cli.spaces import read_keys
-from radabound_fast.files.answers import answers_file
+from radabound_fast.files.output import answers_file
 from radabound_fast.pool.model_pool import ModelPool
 
 _AT_ONCE = 2**16  # models that are written at a time
@@ -22,8 +22,8 @@ class PoolAudit(Audit):
     def __init__(self, files: Files) -> None:
         super().__init__(files)
         what, baseline = files.judged()
-        options = given(self.args, "delta", "n_vectors", "seed")
-        self.pool = ModelPool(what, baseline=baseline, **options)
+        signs = options.values(self.args, "delta", "n_vectors", "seed")
+        self.pool = ModelPool(what, baseline=baseline, **signs)
         n_rows = files.rows.shape[0]
         self.keys = None if self.args.keys is None else read_keys(self.args.keys, n_rows)
 

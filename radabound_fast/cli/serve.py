@@ -191,7 +191,7 @@ def _open(args: argparse.Namespace, labels: Any, tokens: Tokens) -> Guard:
         options.check_absent(args, ("finalists",), left_out)
     if kind in _ON_A_GRID:
         options.check_absent(args, ("round",), f"{left_out}, {_ON_A_GRID[kind]}")
-    parameters = options.given(args, *_OPTIONS)
+    parameters = options.values(args, *_OPTIONS)
     if args.round is not None:
         with read_as(step="--round"):
             parameters["release"] = Rounded(args.round)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast.bounds import binomial_interval
 from radabound_fast.bounds.bootstrap import one_sided_level, two_sided_level
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.results import BetterModels, PoolIntervals
@@ -41,7 +42,8 @@ class Intervals:
         self._limits = np.empty((2, 2, k))  # of expected losses: the bootstrap's and Bonferroni's
         counted = moments.are_counts
         for nats, limits in zip(self._nats, self._limits, strict=True):
-            limits[:, counted] = judge.limits_of_counts(moments.plus[counted], nats[counted])
+            errors = moments.plus[counted]
+            limits[:, counted] = binomial_interval(errors, judge.n_units, nats[counted])
 
     @property
     def is_open(self) -> bool:

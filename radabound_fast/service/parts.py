@@ -20,9 +20,9 @@ class Part(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Part:
         """Read a part; ValueError if it is none."""
-        found = _RANGE.fullmatch(text)
-        if found is not None and int(found[1]) <= int(found[2]):
-            return cls(text, range(int(found[1]), int(found[2]) + 1), None)
+        ends = _RANGE.fullmatch(text)
+        if ends is not None and int(ends[1]) <= int(ends[2]):
+            return cls(text, range(int(ends[1]), int(ends[2]) + 1), None)
         try:
             values = json.loads(text)
         except (ValueError, RecursionError):

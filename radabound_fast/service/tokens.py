@@ -136,10 +136,10 @@ class Tokens:
 
     def _stamp_of(self) -> tuple[int, ...] | None:
         try:
-            found = os.stat(self._path)
+            stat = os.stat(self._path)
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def _lines(self, name: str) -> Iterator[tuple[int, list[str]]]:
         """The words of each line that has some, and its number."""

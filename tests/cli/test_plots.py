@@ -170,33 +170,23 @@ def check_labels(figure):
 
 
 @pytest.mark.parametrize(
-    ("holdout", "truth", "halts", "message"),
+    ("draw", "arguments", "message"),
     [
-        ([], [], {}, r"holdout_error must have shape \(n_queries,\), got \(0,\)"),
-        ([[0.1]], [0.1], {}, r"holdout_error must have shape \(n_queries,\), got \(1, 1\)"),
-        ([0.1], 0.1, {}, r"true_error must have shape \(n_queries,\), got \(\)"),
-        ([0.1, 0.1], [0.1], {}, "true_error must have a value for each of 2 queries, got 1"),
-        ([0.1], [0.1], {"mclt": 2}, r"halts must be in \[1, 1\], got 2 for mclt"),
-        ([0.1], [0.1], {"mclt": 0}, r"halts must be in \[1, 1\], got 0 for mclt"),
+        (draw_search, ([], [], {}), r"holdout_error must have shape \(n_queries,\), got \(0,\)"),
+        (draw_search, ([[0.1]], [0.1], {}), r"holdout_error must have .*, got \(1, 1\)"),
+        (draw_search, ([0.1], 0.1, {}), r"true_error must have shape \(n_queries,\), got \(\)"),
+        (draw_search, ([0.1, 0.1], [0.1], {}), "true_error .* for each of 2 queries, got 1"),
+        (draw_search, ([0.1], [0.1], {"mclt": 2}), r"halts must be in \[1, 1\], got 2 for mclt"),
+        (draw_search, ([0.1], [0.1], {"mclt": 0}), r"halts must be in \[1, 1\], got 0 for mclt"),
+        (audit_figure, ({}, {}, {}), "must name the same bounds"),
+        (audit_figure, ({"a": [0.1]}, {"b": 0.1}, {"a": None}), "must name the same bounds"),
+        (audit_figure, ({"a": []}, {"a": 0.1}, {"a": None}), "complexities must have shape"),
+        (audit_figure, ({"a": [0.1]}, {"a": 0.1}, {"a": 2}), r"halts must be in \[1, 1\]"),
     ],
 )
-def test_bad_searches_are_refused_by_name(holdout, truth, halts, message):
+def test_bad_arguments_are_refused_by_name(draw, arguments, message):
     with pytest.raises(ValueError, match=message):
-        draw_search(holdout, truth, halts)
-
-
-@pytest.mark.parametrize(
-    ("complexities", "budgets", "halts", "message"),
-    [
-        ({}, {}, {}, "must name the same bounds"),
-        ({"mclt": [0.1]}, {"bernstein": 0.1}, {"mclt": None}, "must name the same bounds"),
-        ({"mclt": []}, {"mclt": 0.1}, {"mclt": None}, "complexities must have shape"),
-        ({"mclt": [0.1]}, {"mclt": 0.1}, {"mclt": 2}, r"halts must be in \[1, 1\]"),
-    ],
-)
-def test_bad_audits_are_refused_by_name(complexities, budgets, halts, message):
-    with pytest.raises(ValueError, match=message):
-        audit_figure(complexities, budgets, halts)
+        draw(*arguments)
 
 
 def test_a_figure_is_saved_without_pyplot(tmp_path):

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from radabound_fast.files import answers
-from radabound_fast.files.answers import answers_file
+from radabound_fast.files import output as answers
+from radabound_fast.files.output import answers_file
 
 pq = pytest.importorskip("pyarrow.parquet", reason="the files extra is not installed")
 

@@ -159,15 +159,6 @@ def test_losses_without_labels_are_put_together_by_their_names(folder):
     np.testing.assert_array_equal(whole(files.open_losses("p", transpose=True)), losses)
 
 
-def test_files_of_different_lengths_are_refused_by_name(folder):
-    np.save("p/0.npy", PREDICTIONS)
-    np.save("p/1.npy", PREDICTIONS[:, 1:])
-    with pytest.raises(ValueError, match="p/1.npy must have 90 samples to a query, got 30"):
-        opened("p")
-    with pytest.raises(ValueError, match="p/1.npy must have queries as long as those of p/0.npy"):
-        files.open_losses("p")
-
-
 # ---- cells that are rows -------------------------------------------------------------------------
 
 
@@ -420,10 +411,10 @@ def test_models_are_called_by_their_columns(run, folder):
     assert json.loads(run(*given)[1])["search"]["best"]["model"] == NAMES[best]
 
 
-def test_an_output_within_a_folder_that_is_read_is_refused(run, folder):
+def test_an_output_within_a_folder_that_is_read_is_refused(refuse, folder):
     np.save("p/a.npy", PREDICTIONS)
-    code, _, err = run(*SEARCH, "--predictions", "p", "--output", "p/answers.csv")
-    assert code == 2 and "--output must be outside the folder p, which is read" in err
+    outside = "--output must be outside the folder p, which is read"
+    refuse(outside, *SEARCH, "--predictions", "p", "--output", "p/answers.csv")
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "neg_brier_score"])
@@ -470,38 +461,44 @@ def test_a_url_is_read_as_a_path_is(folder, memory, suffix, transpose):
         assert message in str(caught.value)
 
 
-def test_a_bucket_of_s3_is_read(folder):
-    """Against a server of this process."""
-    server_of = pytest.importorskip("moto.server", reason="moto is not installed")
-    s3fs = pytest.importorskip("s3fs")
-    server = server_of.ThreadedMotoServer(port=0)
-    server.start()
-    try:
+@pytest.fixture(params=["s3", "gs"])
+def system(request, monkeypatch):
+    """What is in a server of this process: of S3, or of Google."""
+    fsspec = pytest.importorskip("fsspec")
+    if request.param == "s3":
+        pytest.importorskip("s3fs")
+        server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0)
+        server.start()
         host, port = server.get_host_and_port()
-        told = {
-            "key": "x",
-            "secret": "x",
-            "client_kwargs": {"endpoint_url": f"http://{host}:{port}"},
-        }
-        import fsspec
+        reached = {"client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
+        reached |= {"key": "x", "secret": "x"}
+    else:
+        pytest.importorskip("gcsfs")
+        # gcsfs would first ask one over TLS what a bucket is
+        monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        emulator = pytest.importorskip("gcp_storage_emulator.server")
+        server = emulator.create_server("127.0.0.1", 0, in_memory=True)
+        server.start()
+        port = server._api._httpd.server_port
+        reached = {"token": "anon", "endpoint_url": f"http://127.0.0.1:{port}"}
+    monkeypatch.setitem(fsspec.config.conf, request.param, reached)
+    project = {"project": "x"} if request.param == "gs" else {}
+    yield fsspec.filesystem(request.param, **project, **reached)
+    server.stop()
 
-        fsspec.config.conf["s3"] = told
-        system = s3fs.S3FileSystem(**told)
-        system.mkdir("bucket")
+
+def test_a_bucket_is_read(folder, system):
+    scheme = "gs" if "gs" in system.protocol else "s3"
+    system.mkdir("bucket")
+    for suffix in (".npy", ".parquet") if scheme == "s3" else (".parquet",):
         for number, rows in enumerate(np.split(PREDICTIONS, [9])):
-            for suffix in (".npy", ".parquet"):
-                WRITERS[suffix](f"p/part-{number}{suffix}", rows)
-                system.put(f"p/part-{number}{suffix}", f"bucket/{suffix[1:]}/part-{number}{suffix}")
-        for suffix in (".npy", ".parquet"):
-            for place in (f"s3://bucket/{suffix[1:]}", f"s3://bucket/{suffix[1:]}/part-*{suffix}"):
-                np.testing.assert_array_equal(whole(opened(place)), PREDICTIONS)
-        with pytest.raises(ValueError, match="s3://bucket/none.npy cannot be read: "):
-            opened("s3://bucket/none.npy")
-    finally:
-        import fsspec
-
-        fsspec.config.conf.pop("s3", None)
-        server.stop()
+            WRITERS[suffix](f"p/part-{number}{suffix}", rows)
+            system.put(f"p/part-{number}{suffix}", f"bucket/{suffix[1:]}/part-{number}{suffix}")
+        place = f"{scheme}://bucket/{suffix[1:]}"
+        for files_of in (place, f"{place}/part-*{suffix}"):
+            np.testing.assert_array_equal(whole(opened(files_of)), PREDICTIONS)
+    with pytest.raises(ValueError, match=f"{scheme}://bucket/none.npy cannot be read: "):
+        opened(f"{scheme}://bucket/none.npy")
 
 
 class _Whole(http.server.SimpleHTTPRequestHandler):
@@ -560,34 +557,6 @@ def test_files_of_an_http_server_are_read(folder, handler):
             thread.join()
 
 
-def test_a_bucket_of_google_is_read(folder, monkeypatch):
-    """Against a server of this process; gcsfs would first ask one over TLS what a bucket is."""
-    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    emulator = pytest.importorskip(
-        "gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed"
-    )
-    gcsfs = pytest.importorskip("gcsfs")
-    import fsspec
-
-    server = emulator.create_server("127.0.0.1", 0, in_memory=True)
-    server.start()
-    try:
-        port = server._api._httpd.server_port
-        endpoint = {"token": "anon", "endpoint_url": f"http://127.0.0.1:{port}"}
-        monkeypatch.setitem(fsspec.config.conf, "gs", endpoint)
-        system = gcsfs.GCSFileSystem(project="x", **endpoint)
-        system.mkdir("bucket")
-        for number, rows in enumerate(np.split(PREDICTIONS, [9])):
-            WRITERS[".parquet"](f"p/part-{number}.parquet", rows)
-            system.put(f"p/part-{number}.parquet", f"bucket/set/part-{number}.parquet")
-        for place in ("gs://bucket/set", "gs://bucket/set/part-*.parquet"):
-            np.testing.assert_array_equal(whole(opened(place)), PREDICTIONS)
-        with pytest.raises(ValueError, match="gs://bucket/none.npy cannot be read: "):
-            opened("gs://bucket/none.npy")
-    finally:
-        server.stop()
-
-
 # ---- wide tables ---------------------------------------------------------------------------------
 
 
@@ -608,20 +577,22 @@ def test_a_table_of_many_rows_is_read_whole_in_blocks_of_any_size(folder, kind):
         np.testing.assert_array_equal(np.concatenate(blocks), expected)
 
 
-# ---- what the caller gave ------------------------------------------------------------------------
+# ---- several files -------------------------------------------------------------------------------
 
 
-def test_a_list_of_paths_is_neither_kept_nor_changed(folder):
+def test_files_that_are_named_come_in_their_own_order_and_their_list_is_not_kept(folder):
     for number, rows in enumerate(np.split(PREDICTIONS, 3)):
         np.save(f"p/{number}.npy", rows)
-    paths = [f"p/{number}.npy" for number in range(3)]
-    given = list(paths)
+    paths = [f"p/{number}.npy" for number in (2, 1, 0)]
     rows = opened(paths)
-    assert paths == given
+    assert paths == ["p/2.npy", "p/1.npy", "p/0.npy"]
     paths.clear()
-    np.testing.assert_array_equal(whole(rows), PREDICTIONS)
-    backwards = opened(given[::-1])  # files that are named come in their own order
-    np.testing.assert_array_equal(whole(backwards), np.vstack(np.split(PREDICTIONS, 3)[::-1]))
+    np.testing.assert_array_equal(whole(rows), np.vstack(np.split(PREDICTIONS, 3)[::-1]))
+    np.save("p/1.npy", PREDICTIONS[:, 1:])
+    with pytest.raises(ValueError, match="p/1.npy must have 90 samples to a query, got 30"):
+        opened("p")
+    with pytest.raises(ValueError, match="p/1.npy must have queries as long as those of p/0.npy"):
+        files.open_losses("p")
 
 
 @pytest.mark.parametrize(
@@ -630,22 +601,15 @@ def test_a_list_of_paths_is_neither_kept_nor_changed(folder):
      ["--baseline", "z.npy"], ["--keys", "k.txt"]],
     ids=lambda change: change[0],
 )  # fmt: skip
-def test_a_state_is_of_one_search(run, folder, change):
+def test_a_state_is_of_one_search(run, refuse, folder, change):
     """One argument at a time differs."""
     np.save("p.npy", PREDICTIONS)
     np.save("z.npy", np.append(1 - LABELS[:1], LABELS[1:]))
     Path("k.txt").write_text("\n".join(NAMES))
-    options = {
-        "--labels": "y.npy",
-        "--delta": "0.1",
-        "--space-size": "1e3",
-        "--predictions": "p.npy",
-    }
-    same = ["audit", *(word for pair in options.items() for word in pair), "--state", "s.db"]
+    options = {"--labels": "y.npy", "--delta": "0.1", "--space-size": "1e3"}
+    audit = ["audit", "--predictions", "p.npy", "--state", "s.db"]
+    same = [*audit, *(word for pair in options.items() for word in pair)]
     assert run(*same)[0] == 0 and "30 queries were answered before." in run(*same)[1]
     other = options | {change[0]: change[1]}
-    code, out, err = run(
-        "audit", *(word for pair in other.items() for word in pair), "--state", "s.db"
-    )
-    assert (code, out) == (2, "") and "s.db" in err and err.count("\n") == 1
+    refuse("s.db", *audit, *(word for pair in other.items() for word in pair))
     assert "30 queries were answered before." in run(*same)[1]

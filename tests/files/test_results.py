@@ -1,16 +1,12 @@
 """Results of an evaluation, case by case."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from radabound_fast.files.results import losses_of, read_results
 
 
-def write(path: Path, text: str) -> Path:
+def write(path, text):
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -22,13 +18,13 @@ def write(path: Path, text: str) -> Path:
         ("a.csv", "s,case,x\nTrue,b,1\n.25,7,2\n0,b,3\n"),
     ],
 )
-def test_results_are_averaged_by_case(tmp_path: Path, name: str, text: str) -> None:
+def test_results_are_averaged_by_case(tmp_path, name, text):
     results = read_results(write(tmp_path / name, text), "case", "s")
     assert results == {"b": 0.5, "7": 0.25}
     assert losses_of(results, ["7", "b"], "a").tolist() == [0.75, 0.5]
 
 
-def test_passes_and_failures_are_losses_of_0_and_1(tmp_path: Path) -> None:
+def test_passes_and_failures_are_losses_of_0_and_1(tmp_path):
     path = write(tmp_path / "a.jsonl", '{"id": "x", "score": false}\n{"id": "y", "score": 1}\n')
     losses = losses_of(read_results(path, "id", "score"), ["x", "y"], "a")
     assert losses.tolist() == [1, 0] and losses.dtype == np.uint8
@@ -63,7 +59,7 @@ def test_passes_and_failures_are_losses_of_0_and_1(tmp_path: Path) -> None:
         ("a.txt", "1", "must end in .jsonl or .csv"),
     ],
 )
-def test_faults_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_faults_are_named(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=message):
         read_results(write(tmp_path / name, text), "id", "score")
 
@@ -76,7 +72,7 @@ def test_faults_are_named(tmp_path: Path, name: str, text: str, message: str) ->
         (["a"], "f has the unknown case 'b'"),
     ],
 )
-def test_cases_are_matched_by_name(ids: list[str], message: str) -> None:
+def test_cases_are_matched_by_name(ids, message):
     with pytest.raises(ValueError, match=message):
         losses_of({"b": 1.0, "a": 0.0}, ids, "f")
 
@@ -84,7 +80,7 @@ def test_cases_are_matched_by_name(ids: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [("a.jsonl", '{"id": 1, "score": 1}'), ("a.csv", "id,score\n1,1\n")]
 )
-def test_text_is_utf_8_with_or_without_its_mark(tmp_path: Path, name: str, text: str) -> None:
+def test_text_is_utf_8_with_or_without_its_mark(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8-sig")
     assert read_results(path, "id", "score") == {"1": 1.0}

@@ -410,7 +410,11 @@ class ConfirmedSearch(Guard):
 
         Any number of processes and threads on one machine may open it.  What is confirmed is
         counted there before it is released, whatever crashes.  The file is open for the length of
-        a call.  Errors are those of `RadaBound.open`.
+        a call.  Errors, and `holdout_id`, are those of `RadaBound.open`.
+
+        Other parameters are those of the constructor.  They must be those that the database was
+        made with, which has the rows, but not the baseline: pass that each time.  Without delta all
+        are those of the database, which must exist.
 
         Parameters
         ----------
@@ -423,11 +427,6 @@ class ConfirmedSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
-
-        The other parameters are those of the constructor, and `holdout_id` that of
-        `RadaBound.open`.  They must be those that the database was made with, which has the rows,
-        but not the baseline: pass that each time.  Without delta all others are those of the
-        database, which must exist.
         """
         return cls._open(locals())
 
