@@ -16,7 +16,6 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
 
 from radabound_fast._kernels.c_sources cimport (
     _UNIT_SHIFT, CHUNK_ROWS, LANES, LINE_BYTES, ROW_TILE_WORDS, SIGN_GOLDEN, TILE_WORDS, TOO_LARGE,
@@ -655,6 +654,7 @@ cdef tuple _sums(SignStore signs, rows, bint packed):
     if signed:
         sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
     while row < n_rows:
+        chunk.totals = total + row
         with nogil:
             count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
         if chunk.n_rows == 0:
@@ -666,12 +666,12 @@ cdef tuple _sums(SignStore signs, rows, bint packed):
                 sums = sums.astype(np.int64)
                 sums[:row] <<= _UNIT_SHIFT
         shift = 0 if chunk.in_units else unit_shift
-        memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
-        totals[row:row + chunk.n_rows] <<= shift
         if signed and narrow:
             sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
         elif signed:
             sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
+        if shift:
+            totals[row:row + chunk.n_rows] <<= shift
         row += chunk.n_rows
         PyErr_CheckSignals()
     return sums, totals, unit_shift
