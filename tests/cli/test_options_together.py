@@ -46,7 +46,9 @@ VALUES = {
     "space_size": "100",
     "state": "search.db new.db",
 }
-FILES = "y.npy p.npy half.csv space.json search.db gate.db text nothing . folder/x out.parquet".split()
+FILES = (
+    "y.npy p.npy half.csv space.json search.db gate.db text nothing . folder/x out.parquet".split()
+)
 NUMBERS = "0 1 2 10 100 -1 .5 .1 1e-400 nan inf x 99999999999999999999 2.5".split()
 
 
@@ -64,9 +66,10 @@ def folder(tmp_path, monkeypatch, capsys):
     np.savetxt("half.csv", np.arange(60) % 2, fmt="%d")
     np.savetxt("costs.csv", [[0, 1], [3, 0]], delimiter=",")
     cases = "".join(f'{{"id": "t{i}", "score": {i % 2}}}\n' for i in range(60))
-    texts = {"space.json": '{"a": [1, 2]}', "keys.json": "[1, 2]", "text": "x", "cases.jsonl": cases}
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
+    (tmp_path / "cases.jsonl").write_text(cases)
+    (tmp_path / "space.json").write_text('{"a": [1, 2]}')
+    (tmp_path / "keys.json").write_text("[1, 2]")
+    (tmp_path / "text").write_text("x")
     labels, baseline = ["--labels", "y.npy"], ["--baseline", "base.npy"]
     searched = ["--predictions", "p.npy", "--delta", ".1", "--space-size", "100"]
     edge = ["--n-samples", "60", "--epsilon", ".3", "--delta", ".1"]
