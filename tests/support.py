@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -244,6 +245,12 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
 # ---- tools ---------------------------------------------------------------------------------------
 
 
+def needs_packages(*packages: str) -> None:
+    """Skip the file where a package is not installed."""
+    if missing := [name for name in packages if not find_spec(name)]:
+        pytest.skip(f"not installed: {missing}", allow_module_level=True)
+
+
 def needs(*tools: str) -> None:
     """Skip the test where a program is not installed."""
     for tool in tools:
@@ -259,14 +266,17 @@ def most_failures(n_runs: int, delta: float) -> int:
     return int(binom.isf(1e-6, n_runs, delta))
 
 
-def log_lower_tail(count: int, m: int, p: Any) -> Any:
-    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits."""
+def log_lower_tail(count: int, m: int, p: Any, rest: Any = None) -> Any:
+    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits.
+
+    `rest` is 1 - p, where that has more digits.
+    """
     from mpmath import mp, mpf
 
-    p = mpf(p)
-    term = total = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
+    p, rest = mpf(p), 1 - mpf(p) if rest is None else mpf(rest)
+    term = total = mp.binomial(m, count) * p**count * rest ** (m - count)
     for k in range(count, 0, -1):
-        term *= k * (1 - p) / ((m - k + 1) * p)
+        term *= k * rest / ((m - k + 1) * p)
         total += term
         if term < total * mp.eps:
             break

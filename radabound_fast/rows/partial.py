@@ -1,8 +1,10 @@
-"""Rows that are counted anywhere, and taken in by the guard that they are for.
+"""Rows that are counted anywhere, and taken in by the guard that they are for::
 
-task = guard.task()                            # small; send it to the workers
-partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
-answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
+    task = guard.task()                            # small; send it to the workers
+    partial = task.reduce(losses)                  # there: totals, and extremes of signed sums
+    answers = guard.take([partial, ...])           # here: bit for bit query_many of all the rows
+
+Partials of parts of the samples add up, in any order.
 """
 
 from __future__ import annotations

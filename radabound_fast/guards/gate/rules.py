@@ -50,11 +50,9 @@ class GateRules:
             arguments["n_candidates"] = check_count(n_candidates=arguments["n_candidates"])
         arguments["promote"] = check_bool(promote=arguments["promote"])
         arguments["slices"] = _slices_of(arguments["slices"], n_samples)
-        rules = cls(**arguments | {"delta": check_delta(arguments["delta"])})
-        rules._check_together()
-        return rules
+        return cls(**arguments | {"delta": check_delta(arguments["delta"])})
 
-    def _check_together(self) -> None:
+    def __post_init__(self) -> None:
         if self.slice_margin < 0.0:
             raise ValueError(f"slice_margin must not be negative, got {self.slice_margin!r}")
         if not self.has_baseline:
