@@ -46,10 +46,8 @@ VALUES = {
     "space_size": "100",
     "state": "search.db new.db",
 }
-FILES = (
-    "y.npy p.npy half.csv space.json search.db gate.db text nothing . folder/x out.parquet".split()
-)
-NUMBERS = "0 1 2 10 100 -1 .5 .1 1e-400 nan inf x 99999999999999999999 2.5".split()
+FILES = "y.npy p.npy half.csv space.json search.db gate.db text nothing . folder/x out.parquet"
+NUMBERS = "0 1 2 10 100 -1 .5 .1 1e-400 nan inf x 99999999999999999999 2.5"
 
 
 @pytest.fixture
@@ -100,7 +98,7 @@ def value_of(action, random_):
         return str(random_.choice(list(action.choices)))
     if action.dest in VALUES and random_.random() < 0.95:
         return random_.choice(VALUES[action.dest].split())
-    return random_.choice(NUMBERS if action.type else FILES + NUMBERS)
+    return random_.choice((NUMBERS if action.type else f"{FILES} {NUMBERS}").split())
 
 
 def drawn_command(commands, random_):
