@@ -266,14 +266,17 @@ def most_failures(n_runs: int, delta: float) -> int:
     return int(binom.isf(1e-6, n_runs, delta))
 
 
-def log_lower_tail(count: int, m: int, p: Any) -> Any:
-    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits."""
+def log_lower_tail(count: int, m: int, p: Any, rest: Any = None) -> Any:
+    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits.
+
+    `rest` is 1 - p, where that has more digits.
+    """
     from mpmath import mp, mpf
 
-    p = mpf(p)
-    term = total = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
+    p, rest = mpf(p), 1 - mpf(p) if rest is None else mpf(rest)
+    term = total = mp.binomial(m, count) * p**count * rest ** (m - count)
     for k in range(count, 0, -1):
-        term *= k * (1 - p) / ((m - k + 1) * p)
+        term *= k * rest / ((m - k + 1) * p)
         total += term
         if term < total * mp.eps:
             break

@@ -137,8 +137,8 @@ class StepDown:
         )
 
     def _all_steps(self) -> Mask:
-        found = self._first.copy()
-        while found.any() and (left := self._enough & ~found).any():
+        is_better = self._first.copy()
+        while is_better.any() and (left := self._enough & ~is_better).any():
             extremes = self._rest.copy()
             for numbers, rows in self._at_hand:
                 self._widen(extremes, numbers[left[numbers]], rows[left[numbers]])
@@ -146,10 +146,10 @@ class StepDown:
             new = left & (self._p_values <= level)
             if not new.any():
                 break
-            found |= new
+            is_better |= new
         few = ~self._enough
-        found[few] = holm(self._p_values[few], self._delta * float(few.mean()))
-        return found
+        is_better[few] = holm(self._p_values[few], self._delta * float(few.mean()))
+        return is_better
 
     def _least(self, rows: Array, numbers: NDArray[np.int64]) -> Floats:
         return self._judge.least_gains(rows, self._gains.of(numbers), self._nats[numbers])

@@ -54,15 +54,7 @@ for name in members(AnyGuard) - {"holdout"}:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        DeclaredSearch,
-        FixedSequence,
-        GuessAndCheck,
-        Ladder,
-        RadaBound,
-        Thresholdout,
-        Elsewhere,
-    ],
+    [DeclaredSearch, FixedSequence, GuessAndCheck, Ladder, RadaBound, Thresholdout, Elsewhere],
 )
 def test_every_guard_has_what_adapters_need(kind):
     assert members(AnyGuard) <= set(dir(kind))

@@ -1,4 +1,4 @@
-"""Finalists on the confirmation rows of a search: what each may be told, and what that costs."""
+"""Finalists on the confirmation rows: what is released of each, and what that costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GRID_STEPS = 10_000
 
 
 class Question(NamedTuple):
-    """What was asked for about a finalist."""
+    """What is to be released of finalists, as `confirm` is called."""
 
     release: Release
     at_least: float | None
@@ -115,9 +115,9 @@ class History:
 
     def free_name(self, number: int) -> str:
         """Return what finalist `number` is called that came without a name."""
-        taken = {finalist.name for finalist in self.finalists}
+        in_use = {finalist.name for finalist in self.finalists}
         names = (f"finalist {place}" for place in count(number))
-        return next(name for name in names if name not in taken)
+        return next(name for name in names if name not in in_use)
 
     def check_name(self, model: Model) -> None:
         """ValueError if another model was confirmed by this name."""

@@ -182,10 +182,10 @@ def _slices_of(slices: Mapping[str, Any] | None, n_samples: int) -> Slices:
     if not isinstance(slices, Mapping):
         raise TypeError(f"slices must be a mapping of names to rows, got {type(slices).__name__}")
     masks: Slices = {}
-    for name, given in slices.items():
+    for name, rows in slices.items():
         if not isinstance(name, str):
             raise TypeError(f"slices must have names that are strings, got {name!r:.50}")
-        mask = as_array(given, f"slices[{name!r}]")
+        mask = as_array(rows, f"slices[{name!r}]")
         check_shape(mask, n_samples, 1, f"slices[{name!r}]")
         if mask.dtype != np.bool_:
             raise TypeError(f"slices[{name!r}] must be bool, one a row, got dtype {mask.dtype}")
