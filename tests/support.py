@@ -3,12 +3,14 @@
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -46,6 +48,19 @@ def at_once(work: Callable[[Any], object], arguments: Iterable[Any]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def true_in_a_child(check: Callable[[], object]) -> bool:
+    """Whether the check is true in a child made by fork, within 20 seconds."""
+    child = os.fork()
+    if child == 0:
+        good = False
+        try:
+            signal.alarm(20)
+            good = bool(check())
+        finally:
+            os._exit(0 if good else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 # ---- guards --------------------------------------------------------------------------------------
@@ -138,6 +153,27 @@ GUARDS = {
 }
 
 
+# ---- the core of a guard -------------------------------------------------------------------------
+
+NEVER = 2**63 - 1
+
+
+def gate(budget: int, priced: int = NEVER) -> Any:
+    """A price that allows this sum of extremes whatever the row, up to a total."""
+    return lambda total, shift, n_rows: (budget, priced, NEVER, -1, NEVER, -1, NEVER)
+
+
+def running(sums: Any, half_range: bool = False) -> tuple[Any, Any, Any]:
+    """After each row of signed sums: sum of the extremes, maxima, minima."""
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
+    return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
+
+
+def assert_extremes(core: Any, sums: Any) -> None:
+    """The extremes of a core are those of these signed sums."""
+    np.testing.assert_array_equal(core.extremes(), [sums.max(axis=0), sums.min(axis=0)])
+
+
 class Tensor:
     """As torch's and jax's: DLPack, and nothing else that NumPy knows."""
 
@@ -209,6 +245,12 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
 # ---- tools ---------------------------------------------------------------------------------------
 
 
+def needs_packages(*packages: str) -> None:
+    """Skip the file where a package is not installed."""
+    if missing := [name for name in packages if not find_spec(name)]:
+        pytest.skip(f"not installed: {missing}", allow_module_level=True)
+
+
 def needs(*tools: str) -> None:
     """Skip the test where a program is not installed."""
     for tool in tools:
@@ -224,14 +266,17 @@ def most_failures(n_runs: int, delta: float) -> int:
     return int(binom.isf(1e-6, n_runs, delta))
 
 
-def log_lower_tail(count: int, m: int, p: Any) -> Any:
-    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits."""
+def log_lower_tail(count: int, m: int, p: Any, rest: Any = None) -> Any:
+    """``ln P(Bin(m, p) <= count)``, summed term by term with mpmath's present digits.
+
+    `rest` is 1 - p, where that has more digits.
+    """
     from mpmath import mp, mpf
 
-    p = mpf(p)
-    term = total = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
+    p, rest = mpf(p), 1 - mpf(p) if rest is None else mpf(rest)
+    term = total = mp.binomial(m, count) * p**count * rest ** (m - count)
     for k in range(count, 0, -1):
-        term *= k * (1 - p) / ((m - k + 1) * p)
+        term *= k * rest / ((m - k + 1) * p)
         total += term
         if term < total * mp.eps:
             break

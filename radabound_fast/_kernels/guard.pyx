@@ -61,7 +61,7 @@ cdef class Answer:
     cdef double _value, _complexity
     cdef int64_t _number
     cdef bint _declared  # whether the losses are 0 or 1 by their type, and not by chance
-    # HaltingRule; or what it said once it was asked: low, high, half_width, delta_prime
+    # HaltingRule; or its limits, once they were read: low, high, half_width, delta_prime
     cdef object _rule
 
     fields = ("value", "low", "high", "half_width", "number")
@@ -219,7 +219,7 @@ cdef class _StateMemory:
 cdef enum:
     N_COUNTERS = 5
 
-# more than anybody asks, and few enough to be counted on from
+# more rows than any guard judges, and few enough to be counted on from
 cdef int64_t MOST_ROWS = 1 << 53
 
 
@@ -252,13 +252,13 @@ cdef cnp.ndarray laid_out(int64_t n_rows, int64_t unit_shift, int64_t largest, b
                           bint started, int64_t n_vectors, const int64_t *maxima,
                           const int64_t *minima):
     cdef cnp.npy_intp n = N_COUNTERS + 2 * n_vectors
-    cdef cnp.ndarray found = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
-    cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(found)
+    cdef cnp.ndarray progress = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
+    cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(progress)
     numbers[0], numbers[1], numbers[2] = n_rows, unit_shift, largest
     numbers[3], numbers[4] = halted, started
     memcpy(numbers + N_COUNTERS, maxima, n_vectors * sizeof(int64_t))
     memcpy(numbers + N_COUNTERS + n_vectors, minima, n_vectors * sizeof(int64_t))
-    return found
+    return progress
 
 
 @cython.final
@@ -374,7 +374,7 @@ cdef class GuardCore(SharedState):
     answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
     `struct guard_state`, in units of 2^-unit_shift; without it every row passes.  `rule` is what
     the answers ask for their intervals.  `weighting.rows(values, labels, packed, ndim)` makes rows for
-    these signs of what is asked, and `weighting.whole` is what one sums up to that errs everywhere.
+    these signs of a query, and `weighting.whole` is what one sums up to that errs everywhere.
 
     Sums are computed before a transaction begins: extremes only grow, so what others have committed
     meanwhile is merged in.

@@ -1,16 +1,13 @@
 """Types of limits.pyx."""
 
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-@overload
-def fold_limits(means: float, n_rows: float, nats: float) -> tuple[float, float]: ...
-@overload
-def fold_limits(
-    means: NDArray[np.float64], n_rows: float, nats: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+_Reals = TypeVar("_Reals", float, NDArray[np.float64])
+
+def fold_limits(means: _Reals, n_rows: float, nats: _Reals) -> tuple[_Reals, _Reals]: ...
 def betting_limits(values: NDArray[np.float64], nats: float) -> tuple[int, float, float]: ...
 def betting_capital(values: NDArray[np.float64], mu: float, nats: float) -> tuple[int, float]: ...
 def weighted_limits(

@@ -101,8 +101,8 @@ def fold_limits(means, double n_rows, nats):
     """
     cdef fold_bets bets
     cdef double mean
-    cdef const double *given
-    cdef const double *paid
+    cdef const double *mean_of
+    cdef const double *nats_of
     cdef double *low
     cdef double *high
     cdef cnp.ndarray values, prices, lows, highs
@@ -116,14 +116,15 @@ def fold_limits(means, double n_rows, nats):
         raise ValueError("means and nats must be of one dimension and of equal length")
     n = len(values)
     lows, highs = np.empty(n), np.empty(n)
-    given, paid = <const double *>cnp.PyArray_DATA(values), <const double *>cnp.PyArray_DATA(prices)
+    mean_of = <const double *>cnp.PyArray_DATA(values)
+    nats_of = <const double *>cnp.PyArray_DATA(prices)
     low, high = <double *>cnp.PyArray_DATA(lows), <double *>cnp.PyArray_DATA(highs)
     with nogil:
         for i in range(n):
-            if i == 0 or paid[i] != bets.nats:
-                make_bets(&bets, n_rows, paid[i])
-            low[i] = fold_limit(&bets, n_rows, given[i], True)
-            high[i] = fold_limit(&bets, n_rows, given[i], False)
+            if i == 0 or nats_of[i] != bets.nats:
+                make_bets(&bets, n_rows, nats_of[i])
+            low[i] = fold_limit(&bets, n_rows, mean_of[i], True)
+            high[i] = fold_limit(&bets, n_rows, mean_of[i], False)
     return lows, highs
 
 
@@ -251,7 +252,7 @@ cdef double weighted_lower(const strata *s, double mean, double nats, double squ
                            double largest) noexcept nogil:
     """The largest of these over lambda, or nearly: any of them is a limit."""
     cdef double usual = sqrt(8.0 * nats / squares), best, low, high, at_low = 1.0, at_high, excess
-    cdef double place, found
+    cdef double place
     cdef int step, side = 0
     if nats == 0.0 or mean == 0.0:
         return mean
@@ -261,13 +262,11 @@ cdef double weighted_lower(const strata *s, double mean, double nats, double squ
     if low >= high:
         return best
     place = min(max(log(usual) + 0.25, low + 1e-3 * (high - low)), high)
-    found = best_limit(s, mean, nats, exp(high), &at_high)
-    best = max(best, found)
+    best = max(best, best_limit(s, mean, nats, exp(high), &at_high))
     if at_high >= 0.0:
         return min(best * SURE, mean)
     for step in range(MOST_STEPS):
-        found = best_limit(s, mean, nats, exp(place), &excess)
-        best = max(best, found)
+        best = max(best, best_limit(s, mean, nats, exp(place), &excess))
         if excess >= 0.0:
             low, at_low = place, excess
             at_high *= 0.5 if side == 1 else 1.0  # Illinois
@@ -328,15 +327,15 @@ def gain_limits(cases, double m):
     cdef ptrdiff_t n = cnp.PyArray_DIM(rows, 0), i
     cdef cnp.ndarray limits = np.empty(n)
     cdef const double *case = <const double *>cnp.PyArray_DATA(rows)
-    cdef double *found = <double *>cnp.PyArray_DATA(limits)
+    cdef double *limit = <double *>cnp.PyArray_DATA(limits)
     cdef gain_memory memory
     memory.least, memory.capacity = NULL, 0
     with nogil:
         for i in range(n):
-            found[i] = gain_limit(case[3 * i], case[3 * i + 1], m, case[3 * i + 2], &memory)
-            if isnan(found[i]):
+            limit[i] = gain_limit(case[3 * i], case[3 * i + 1], m, case[3 * i + 2], &memory)
+            if isnan(limit[i]):
                 break
         free(memory.least)
-    if n > 0 and isnan(found[i]):
+    if n > 0 and isnan(limit[i]):
         raise MemoryError
     return limits

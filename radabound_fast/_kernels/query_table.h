@@ -1,4 +1,4 @@
-/* What was asked, a row each: cells of 64 bits, the first two of which no other row has.
+/* Queries, a row each: cells of 64 bits, the first two of which no other row has.
  *
  *     column   base + cell, a cell of the fewest bytes that all of them fit: none if all are equal
  *     slots    open addressing: where a row's hash points to, or the next free one after it,
@@ -35,15 +35,15 @@ struct query_table {
 };
 
 /* Rows to add: a column of them, cells `stride` bytes apart. */
-struct given_cells {
+struct new_cells {
     const char *first;
     ptrdiff_t stride;
 };
 
-RB_INLINE uint64_t given_cell(const struct given_cells *given, ptrdiff_t row)
+RB_INLINE uint64_t new_cell(const struct new_cells *added, ptrdiff_t row)
 {
     uint64_t cell;
-    memcpy(&cell, given->first + row * given->stride, sizeof cell);
+    memcpy(&cell, added->first + row * added->stride, sizeof cell);
     return cell;
 }
 
@@ -85,13 +85,13 @@ RB_INLINE void set_cell(struct cells *column, ptrdiff_t row, uint64_t cell)
 }
 
 /* The width that the column needs for these too. */
-static int width_for(const struct cells *column, const struct given_cells *given, ptrdiff_t n_rows)
+static int width_for(const struct cells *column, const struct new_cells *added, ptrdiff_t n_rows)
 {
     uint64_t spread = 0; /* every bit in which an offset differs from its sign */
-    if (given->stride == 0 && n_rows > 1)
+    if (added->stride == 0 && n_rows > 1)
         n_rows = 1;
     for (ptrdiff_t row = 0; row < n_rows; row++) {
-        const uint64_t offset = given_cell(given, row) - column->base;
+        const uint64_t offset = new_cell(added, row) - column->base;
         spread |= (offset ^ (0 - (offset >> 63))) | (offset != 0);
     }
     const int width = spread >> 31 ? 8 : spread >> 15 ? 4 : spread >> 7 ? 2 : spread != 0;
@@ -113,6 +113,11 @@ RB_INLINE uint64_t query_hash(uint64_t code, uint64_t rerun)
     return mix64(code + rerun * SIGN_GOLDEN);
 }
 
+RB_INLINE uint64_t new_hash(const struct new_cells *added, ptrdiff_t row)
+{
+    return query_hash(new_cell(&added[0], row), new_cell(&added[1], row));
+}
+
 RB_INLINE ptrdiff_t first_slot(const struct query_table *table, uint64_t hash)
 {
     return (ptrdiff_t)((hash >> 32) * (uint64_t)table->n_slots >> 32);
@@ -128,32 +133,32 @@ RB_INLINE uint32_t slot_of(const struct query_table *table, uint64_t hash, ptrdi
     return (uint32_t)hash << table->index_bits | (uint32_t)(row + 1);
 }
 
-/* Where the given row's key is, or -1; and its slot, or the one where it would be put. */
-RB_INLINE ptrdiff_t find_row(const struct query_table *table, const struct given_cells *given,
-                             ptrdiff_t given_row, uint64_t hash, ptrdiff_t *slot)
+/* Where the new row's key is, or -1; and its slot, or the one where it would be put. */
+RB_INLINE ptrdiff_t find_row(const struct query_table *table, const struct new_cells *added,
+                             ptrdiff_t new_row, uint64_t hash, ptrdiff_t *slot)
 {
     const uint32_t tag = slot_of(table, hash, -1), index = ((uint32_t)1 << table->index_bits) - 1;
     ptrdiff_t at = first_slot(table, hash);
     for (;; at = next_slot(table, at)) {
-        const uint32_t found = table->slots[at];
+        const uint32_t entry = table->slots[at];
         *slot = at;
-        if (found == 0)
+        if (entry == 0)
             return -1;
-        if (((found ^ tag) & ~index) == 0) {
-            const ptrdiff_t row = (ptrdiff_t)(found & index) - 1;
-            if (cell_at(&table->columns[0], row) == given_cell(&given[0], given_row) &&
-                cell_at(&table->columns[1], row) == given_cell(&given[1], given_row))
+        if (((entry ^ tag) & ~index) == 0) {
+            const ptrdiff_t row = (ptrdiff_t)(entry & index) - 1;
+            if (cell_at(&table->columns[0], row) == new_cell(&added[0], new_row) &&
+                cell_at(&table->columns[1], row) == new_cell(&added[1], new_row))
                 return row;
         }
     }
 }
 
-/* Whether the given row differs from the one that has its key. */
-RB_INLINE int is_odd(const struct query_table *table, const struct given_cells *given,
-                     ptrdiff_t given_row, ptrdiff_t row)
+/* Whether the new row differs from the one that has its key. */
+RB_INLINE int is_odd(const struct query_table *table, const struct new_cells *added,
+                     ptrdiff_t new_row, ptrdiff_t row)
 {
     for (ptrdiff_t c = N_KEYS; c < table->n_columns; c++)
-        if (cell_at(&table->columns[c], row) != given_cell(&given[c], given_row))
+        if (cell_at(&table->columns[c], row) != new_cell(&added[c], new_row))
             return 1;
     return 0;
 }
@@ -177,7 +182,7 @@ static void fill_slots(struct query_table *table, uint32_t *slots, ptrdiff_t n_s
 }
 
 /* Adds the rows whose keys are new.  Returns how many others differ from the row with their key. */
-static ptrdiff_t add_rows(struct query_table *table, const struct given_cells *given,
+static ptrdiff_t add_rows(struct query_table *table, const struct new_cells *added,
                           ptrdiff_t n_rows)
 {
     enum { AHEAD = 16 };
@@ -186,20 +191,18 @@ static ptrdiff_t add_rows(struct query_table *table, const struct given_cells *g
         const ptrdiff_t n = (ptrdiff_t)smaller(AHEAD, n_rows - first);
         uint64_t hashes[AHEAD];
         for (ptrdiff_t i = 0; i < n; i++) {
-            hashes[i] = query_hash(given_cell(&given[0], first + i), given_cell(&given[1], first + i));
-#if defined(RB_GNU)
-            __builtin_prefetch(&table->slots[first_slot(table, hashes[i])], 1);
-#endif
+            hashes[i] = new_hash(added, first + i);
+            RB_PREFETCH(&table->slots[first_slot(table, hashes[i])], 3);
         }
         for (ptrdiff_t i = 0; i < n; i++) {
             ptrdiff_t slot;
-            const ptrdiff_t found = find_row(table, given, first + i, hashes[i], &slot);
-            if (found >= 0) {
-                n_odd += is_odd(table, given, first + i, found);
+            const ptrdiff_t place = find_row(table, added, first + i, hashes[i], &slot);
+            if (place >= 0) {
+                n_odd += is_odd(table, added, first + i, place);
                 continue;
             }
             for (ptrdiff_t c = 0; c < table->n_columns; c++)
-                set_cell(&table->columns[c], table->n_rows, given_cell(&given[c], first + i));
+                set_cell(&table->columns[c], table->n_rows, new_cell(&added[c], first + i));
             table->slots[slot] = slot_of(table, hashes[i], table->n_rows++);
         }
     }
@@ -207,16 +210,14 @@ static ptrdiff_t add_rows(struct query_table *table, const struct given_cells *g
 }
 
 /* Once they are added: where each one is, and how many were there after each, n_before before. */
-static void place_rows(const struct query_table *table, const struct given_cells *given,
+static void place_rows(const struct query_table *table, const struct new_cells *added,
                        ptrdiff_t n_rows, ptrdiff_t n_before, int64_t *places, int64_t *numbers)
 {
     for (ptrdiff_t row = 0; row < n_rows; row++) {
         ptrdiff_t slot;
-        const uint64_t hash = query_hash(given_cell(&given[0], row), given_cell(&given[1], row));
-        const ptrdiff_t found = find_row(table, given, row, hash, &slot);
-        n_before = found < n_before ? n_before : found + 1;
+        places[row] = find_row(table, added, row, new_hash(added, row), &slot);
+        n_before = places[row] < n_before ? n_before : (ptrdiff_t)places[row] + 1;
         numbers[row] = n_before;
-        places[row] = found;
     }
 }
 

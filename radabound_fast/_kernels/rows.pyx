@@ -16,7 +16,6 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
 
 from radabound_fast._kernels.c_sources cimport (
     _UNIT_SHIFT, CHUNK_ROWS, LANES, LINE_BYTES, ROW_TILE_WORDS, SIGN_GOLDEN, TILE_WORDS, TOO_LARGE,
@@ -655,6 +654,7 @@ cdef tuple _sums(SignStore signs, rows, bint packed):
     if signed:
         sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
     while row < n_rows:
+        chunk.totals = total + row
         with nogil:
             count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
         if chunk.n_rows == 0:
@@ -666,12 +666,12 @@ cdef tuple _sums(SignStore signs, rows, bint packed):
                 sums = sums.astype(np.int64)
                 sums[:row] <<= _UNIT_SHIFT
         shift = 0 if chunk.in_units else unit_shift
-        memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
-        totals[row:row + chunk.n_rows] <<= shift
         if signed and narrow:
             sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
         elif signed:
             sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
+        if shift:
+            totals[row:row + chunk.n_rows] <<= shift
         row += chunk.n_rows
         PyErr_CheckSignals()
     return sums, totals, unit_shift
@@ -811,64 +811,22 @@ cdef dict _arrow_dtypes = {
 
 
 @cython.final
-cdef class ArrowChunk:
-    """One piece of a column of bools or numbers; the memory stays Arrow's.
-
-    Attributes
-    ----------
-    n_values : int
-    is_bits : bool
-        Whether this is a bool column, one bit a value.
-    first_bit : int
-        Where in the first byte of `memory` a bool column starts, 0 to 7.
-    """
+cdef class _ArrowMemory:
+    """An Arrow array, which is released with it."""
 
     cdef ArrowArray array
-    cdef cnp.dtype dtype
-    cdef readonly bint is_bits
 
     def __dealloc__(self):
         if self.array.release != NULL:
             self.array.release(&self.array)
 
-    @property
-    def n_values(self):
-        return self.array.length
-
-    @property
-    def first_bit(self):
-        return self.array.offset % 8
-
-    def first_null(self):
-        """Index of the first missing value; -1: there is none."""
-        cdef const unsigned char *valid = <const unsigned char *>self.array.buffers[0]
-        cdef int64_t i
-        if self.array.null_count != 0 and valid != NULL:
-            for i in range(self.array.offset, self.array.offset + self.array.length):
-                if not (valid[i // 8] >> (i % 8)) & 1:
-                    return i - self.array.offset
-        return -1
-
-    def memory(self):
-        """The values, read-only; of a bool column the bytes that hold the bits."""
-        cdef int64_t first = self.array.offset
-        cdef cnp.npy_intp n_items = self.array.length
-        if self.is_bits:
-            n_items = (first % 8 + n_items + 7) // 8
-            first = first // 8
-        if n_items == 0:
-            return np.empty(0, self.dtype)  # there may be no buffer
-        cdef char *start = <char *>self.array.buffers[1] + first * self.dtype.itemsize
-        cdef cnp.ndarray values = cnp.PyArray_SimpleNewFromData(1, &n_items, self.dtype.num, start)
-        cnp.set_array_base(values, self)
-        values.flags.writeable = False
-        return values
-
 
 def arrow_chunks(column):
-    """What the column's ``__arrow_c_array__`` or ``__arrow_c_stream__`` exports, as ArrowChunks.
+    """What the column's ``__arrow_c_array__`` or ``__arrow_c_stream__`` exports, a tuple a chunk.
 
-    None if it is not a column of bools or numbers: strings, dictionaries, tables, nulls.
+    The values, read-only and where they lie, of bools the bytes that hold their bits; of bools the
+    place of the first in the first byte, else None; how many values there are; and the place of the
+    first missing one, or -1.  None if it is no column of bools or numbers.
 
     Raises
     ------
@@ -925,17 +883,32 @@ cdef object _arrow_dtype(const ArrowSchema *schema):
     return name and np.dtype(name)
 
 
-cdef ArrowChunk _take_chunk(ArrowArray *array, const char *format, cnp.dtype dtype):
-    """Moves the array: from here on this object releases it, also if it is refused."""
-    cdef ArrowChunk chunk = ArrowChunk.__new__(ArrowChunk)
-    chunk.array = array[0]
+cdef tuple _take_chunk(ArrowArray *array, const char *format, cnp.dtype dtype):
+    """Moves the array: from here on it is released with its values, or if it is refused."""
+    cdef _ArrowMemory owner = _ArrowMemory.__new__(_ArrowMemory)
+    owner.array = array[0]
     array.release = NULL
-    chunk.dtype = dtype
-    chunk.is_bits = format[0] == c"b"
-    fault = _fault(&chunk.array)
+    fault = _fault(&owner.array)
     if fault is not None:
         raise ValueError(f"an Arrow array of numbers or bools {fault}")
-    return chunk
+    cdef bint is_bits = format[0] == c"b"
+    cdef int64_t n_values = owner.array.length, first = owner.array.offset, null = -1, i
+    cdef const unsigned char *valid = <const unsigned char *>owner.array.buffers[0]
+    if owner.array.null_count != 0 and valid != NULL:
+        for i in range(first, first + n_values):
+            if not (valid[i // 8] >> (i % 8)) & 1:
+                null = i - first
+                break
+    first_bit = first % 8 if is_bits else None
+    if n_values == 0:
+        return np.empty(0, dtype), first_bit, 0, null  # there may be no buffer
+    cdef cnp.npy_intp n_items = (first % 8 + n_values + 7) // 8 if is_bits else n_values
+    cdef int64_t skipped = first // 8 if is_bits else first * dtype.itemsize
+    cdef cnp.ndarray values = cnp.PyArray_SimpleNewFromData(
+        1, &n_items, dtype.num, <char *>owner.array.buffers[1] + skipped)
+    cnp.set_array_base(values, owner)
+    values.flags.writeable = False
+    return values, first_bit, n_values, null
 
 
 cdef object _fault(const ArrowArray *array):

@@ -1,20 +1,14 @@
 """Types of search.pyx."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Self, final, overload
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-@overload
-def tail_over_first(c: float, m: float, odds: float, terms: int) -> float: ...
-@overload
-def tail_over_first(
-    c: NDArray[np.float64],
-    m: float | NDArray[np.float64],
-    odds: NDArray[np.float64],
-    terms: int,
-) -> NDArray[np.float64]: ...
+_Reals = TypeVar("_Reals", float, NDArray[np.float64])
+
+def tail_over_first(c: _Reals, m: float | _Reals, odds: _Reals, terms: int) -> _Reals: ...
 
 @final
 class QueryTable:

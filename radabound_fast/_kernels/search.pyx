@@ -28,18 +28,18 @@ cdef extern from "radabound_fast/_kernels/query_table.h" nogil:
         uint32_t *slots
         ptrdiff_t n_slots
         int index_bits
-    struct given_cells:
+    struct new_cells:
         const char *first
         ptrdiff_t stride
-    uint64_t given_cell(const given_cells *, ptrdiff_t row)
+    uint64_t new_cell(const new_cells *, ptrdiff_t row)
     uint64_t cell_at(const cells *, ptrdiff_t row)
-    int width_for(const cells *, const given_cells *, ptrdiff_t n_rows)
+    int width_for(const cells *, const new_cells *, ptrdiff_t n_rows)
     void widen_cells(cells *, void *memory, int to, ptrdiff_t n_rows)
     void fill_slots(query_table *, uint32_t *slots, ptrdiff_t n_slots, int index_bits)
-    ptrdiff_t add_rows(query_table *, const given_cells *, ptrdiff_t n_rows)
-    void place_rows(const query_table *, const given_cells *, ptrdiff_t n_rows, ptrdiff_t n_before,
+    ptrdiff_t add_rows(query_table *, const new_cells *, ptrdiff_t n_rows)
+    void place_rows(const query_table *, const new_cells *, ptrdiff_t n_rows, ptrdiff_t n_before,
                     int64_t *places, int64_t *numbers)
-    int is_odd(const query_table *, const given_cells *, ptrdiff_t given_row, ptrdiff_t row)
+    int is_odd(const query_table *, const new_cells *, ptrdiff_t new_row, ptrdiff_t row)
     void take_back_rows(query_table *, ptrdiff_t n_rows)
 
 cdef enum:
@@ -60,7 +60,7 @@ cdef class QueryTable:
     cdef query_table _table
     cdef ptrdiff_t _capacity
     cdef uint64_t *_row  # one to add
-    cdef given_cells *_given  # rows to add; at first, that one
+    cdef new_cells *_new  # rows to add; at first, that one
     cdef dict _names  # the codes that are no int in [0, 2**63): cells have -1, -2, ... for them
 
     def __cinit__(self, ptrdiff_t n_values):
@@ -69,8 +69,8 @@ cdef class QueryTable:
         self._table.n_columns = n_columns
         self._table.columns = <cells *>PyMem_RawCalloc(n_columns, sizeof(cells))
         self._row = <uint64_t *>PyMem_RawCalloc(n_columns, sizeof(uint64_t))
-        self._given = <given_cells *>PyMem_RawCalloc(n_columns, sizeof(given_cells))
-        if self._table.columns == NULL or self._row == NULL or self._given == NULL:
+        self._new = <new_cells *>PyMem_RawCalloc(n_columns, sizeof(new_cells))
+        if self._table.columns == NULL or self._row == NULL or self._new == NULL:
             raise MemoryError
 
     def __dealloc__(self):
@@ -81,7 +81,7 @@ cdef class QueryTable:
         PyMem_RawFree(self._table.columns)
         PyMem_RawFree(self._table.slots)
         PyMem_RawFree(self._row)
-        PyMem_RawFree(self._given)
+        PyMem_RawFree(self._new)
 
     def __len__(self):
         return self._table.n_rows
@@ -108,13 +108,13 @@ cdef class QueryTable:
         n_before, n_names = table.n_rows, len(self._names)
         try:
             columns = [codes if numbered else self._numbered(codes), reruns, *values]
-            self._give(columns, n_rows)  # whose memory `columns` keeps
+            self._point_at(columns, n_rows)  # whose memory `columns` keeps
             if n_rows > 0:
                 self._reserve(n_rows)
-            n_odd = add_rows(table, self._given, n_rows)
+            n_odd = add_rows(table, self._new, n_rows)
             if table.n_rows < n_before + n_rows:
                 numbers, places = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-                place_rows(table, self._given, n_rows, n_before,
+                place_rows(table, self._new, n_rows, n_before,
                            <int64_t *>cnp.PyArray_DATA(places), <int64_t *>cnp.PyArray_DATA(numbers))
                 odd = self._odd(places, n_odd) if n_odd else None
             n_queries = n_before if n_odd else table.n_rows
@@ -151,11 +151,11 @@ cdef class QueryTable:
                 else:
                     self._row[column] = PyLong_AsUnsignedLongLongMask(value)
             for column in range(table.n_columns):
-                self._given[column].first = <const char *>(self._row + column)
-                self._given[column].stride = 0
+                self._new[column].first = <const char *>(self._row + column)
+                self._new[column].stride = 0
             self._reserve(1)
-            if add_rows(table, self._given, 1):
-                place_rows(table, self._given, 1, n_before, &place, &number)
+            if add_rows(table, self._new, 1):
+                place_rows(table, self._new, 1, n_before, &place, &number)
                 before = [<int64_t>cell_at(&table.columns[N_KEYS + column], place)
                           for column in range(n_values)]
             answer = table.n_rows, before  # for which there may be no memory
@@ -174,7 +174,7 @@ cdef class QueryTable:
         self._lock.end()
         return 0
 
-    cdef int _give(self, list columns, ptrdiff_t n_rows) except -1:
+    cdef int _point_at(self, list columns, ptrdiff_t n_rows) except -1:
         cdef cnp.ndarray array
         cdef ptrdiff_t column, n_columns = self._table.n_columns
         if len(columns) != n_columns:
@@ -184,12 +184,12 @@ cdef class QueryTable:
             if (cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) != n_rows
                     or cnp.PyArray_ITEMSIZE(array) != sizeof(uint64_t)):
                 raise ValueError(f"columns must be {n_rows} numbers of 64 bits each")
-            self._given[column].first = <const char *>cnp.PyArray_DATA(array)
-            self._given[column].stride = cnp.PyArray_STRIDE(array, 0)
+            self._new[column].first = <const char *>cnp.PyArray_DATA(array)
+            self._new[column].stride = cnp.PyArray_STRIDE(array, 0)
         return 0
 
     cdef int _reserve(self, ptrdiff_t n_new) except -1:
-        """Room for what is given; what is there stays as it is, whatever goes wrong."""
+        """Room for the new rows; what is there stays as it is, whatever goes wrong."""
         cdef query_table *table = &self._table
         cdef ptrdiff_t n_rows = table.n_rows, capacity = self._capacity, column, n_slots
         cdef int width, bits = 0
@@ -201,8 +201,8 @@ cdef class QueryTable:
         for column in range(table.n_columns):
             cell = &table.columns[column]
             if n_rows == 0:
-                cell.base = given_cell(&self._given[column], 0)
-            width = width_for(cell, &self._given[column], n_new)
+                cell.base = new_cell(&self._new[column], 0)
+            width = width_for(cell, &self._new[column], n_new)
             if width > cell.width or width > 0 and capacity > self._capacity:
                 memory = PyMem_RawRealloc(cell.cells, capacity * width)
                 if memory == NULL:
@@ -259,7 +259,7 @@ cdef class QueryTable:
             self._lock.end()
 
     cdef _odd(self, cnp.ndarray places, ptrdiff_t n_odd):
-        """The odd rows of those that are given, and the values of their queries."""
+        """The odd ones of the new rows, and the values that their queries have."""
         cdef query_table *table = &self._table
         cdef ptrdiff_t n_values = table.n_columns - N_KEYS, row, value, n = 0
         cdef const int64_t *place = <const int64_t *>cnp.PyArray_DATA(places)
@@ -267,7 +267,7 @@ cdef class QueryTable:
         cdef cnp.ndarray values = np.empty((n_values, n_odd), np.int64)
         cdef int64_t *out = <int64_t *>cnp.PyArray_DATA(values)
         for row in range(cnp.PyArray_DIM(places, 0)):
-            if is_odd(table, self._given, row, place[row]):
+            if is_odd(table, self._new, row, place[row]):
                 (<int64_t *>cnp.PyArray_DATA(rows))[n] = row
                 for value in range(n_values):
                     out[value * n_odd + n] = <int64_t>cell_at(&table.columns[N_KEYS + value],
@@ -310,14 +310,14 @@ cdef class QueryTable:
 cdef bint are_numbers(cnp.ndarray codes):
     """Whether codes are int64, and none stands for a name."""
     cdef ptrdiff_t row
-    cdef given_cells given
+    cdef new_cells cells
     if (cnp.PyArray_NDIM(codes) != 1 or cnp.PyArray_TYPE(codes) != cnp.NPY_INT64
             or not cnp.PyArray_ISNOTSWAPPED(codes)):
         return False
-    given.first = <const char *>cnp.PyArray_DATA(codes)
-    given.stride = cnp.PyArray_STRIDE(codes, 0)
+    cells.first = <const char *>cnp.PyArray_DATA(codes)
+    cells.stride = cnp.PyArray_STRIDE(codes, 0)
     for row in range(cnp.PyArray_DIM(codes, 0)):
-        if <int64_t>given_cell(&given, row) < 0:
+        if <int64_t>new_cell(&cells, row) < 0:
             return False
     return True
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from radabound_fast.guards.halting import HaltingRule
 
 # the fields of every answer, in order
-SHARED = ("value", "low", "high", "half_width", "number")
+SHARED = Answer.fields
 _NUMBERS = ({bool}, {int}, {float})
 
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from radabound_fast.store import Description, Ledger
 
 # parameters of a database that are what is judged, and no arguments of the constructor
-_OF_JUDGED = ("n_samples", "metric", "weighting")
+_OF_JUDGED = {"n_samples", "metric", "weighting"}
 
 
 class HaltingGuard(Guard, Owned):
@@ -100,9 +100,8 @@ class HaltingGuard(Guard, Owned):
             if arguments.get("seed") is None and parameters.get("seed") is not None:
                 arguments["seed"] = check_seed(parameters["seed"])
         else:
-            arguments = {key: value for key, value in parameters.items() if key not in _OF_JUDGED}
-            if "release" in arguments:
-                arguments["release"] = release_from(arguments["release"])
+            own = parameters.keys() - _OF_JUDGED
+            arguments = {name: release_from(parameters[name]) for name in own}
         if opening.holdout is None:
             if opening.are_given:
                 opening.apart()  # raises

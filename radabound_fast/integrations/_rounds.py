@@ -1,4 +1,4 @@
-"""What the boosting hooks share: a guard that is asked about a growing ensemble."""
+"""What the boosting callbacks share: queries of a growing ensemble."""
 
 from __future__ import annotations
 

@@ -144,12 +144,6 @@ class HoldoutMetric:
         """What a call brings beside predictions; None too for a search over Improvements."""
         return None if self._best_so_far else self.guard.needs
 
-    @property
-    def _worst(self) -> float:
-        """The worst value that the metric can have."""
-        least, most = self.guard.holdout.limits_of_metric
-        return least if self.greater_is_better else most
-
     @sealed
     def __call__(
         self,
@@ -197,7 +191,8 @@ class HoldoutMetric:
             return float(ask(guard, y_pred, key=key, guess=guess)[0].value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
-                return self._worst
+                least, most = guard.holdout.limits_of_metric
+                return least if self.greater_is_better else most
             if self.withheld == "stop":
                 raise KeyboardInterrupt(str(spent)) from None
             raise

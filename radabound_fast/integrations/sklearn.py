@@ -155,36 +155,33 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         guesses, response = guard.needs == "guess", Response.for_holdout(holdout)
         cv = self.cv if guesses else None
         work = Worker(self.estimator, X, y, fit_params, X_holdout, response, cv, bool(self.refit))
-        found = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
+        each = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
         for name in [name for name in vars(self) if name.startswith(("best_", "cv_results_"))]:
             delattr(self, name)  # of an earlier fit
         answers: list[Any] = []
-        best_so_far, model, is_judged = -np.inf, None, True
+        best, best_score, best_index = None, -np.inf, 0
         try:
-            with contextlib.closing(found):
-                for one in found:
-                    answers.append(one.answer)
+            with contextlib.closing(each):
+                for one in each:
                     score = as_score(holdout, one.answer.value)
-                    if score > best_so_far:  # the first of equals
-                        best_so_far, model, is_judged = score, one.model, one.is_judged
+                    if score > best_score:  # the first of equals
+                        best, best_score, best_index = one, score, len(answers)
+                    answers.append(one.answer)
         finally:
             self.halted_: bool = guard.halted
             self.cv_results_ = _results(holdout, candidates, answers)
-        if not answers:
+        if best is None:
             raise first_withheld(guard)
-        scores = self.cv_results_["mean_test_score"]
-        best = self.best_index_ = int(np.argmax(scores[: len(answers)]))
-        self.best_answer_, self.best_params_ = answers[best], candidates[best]
-        self.best_score_ = float(scores[best])
-        if not self.refit:
-            return self
-        if not is_judged:
+        self.best_index_, self.best_score_ = best_index, float(best_score)
+        self.best_answer_, self.best_params_ = best.answer, candidates[best_index]
+        if self.refit and not best.is_judged:
             raise ValueError(
                 "best_estimator_ must be a model that the guard has judged, and the answer of "
                 f"{self.best_params_!r:.200} is that of an earlier training: make the search with "
                 "allow_reruns=True, so that each is judged, or set refit=False"
             )
-        self.best_estimator_: Any = model
+        if self.refit:
+            self.best_estimator_: Any = best.model
         return self
 
     predict = _delegated("predict")
@@ -285,14 +282,14 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
     columns = {}
     for name in sorted({name for params in candidates for name in params}):
         has = [name in params for params in candidates]
-        given = [params[name] for params in candidates if name in params]
-        kinds = {type(value) for value in given}
+        values = [params[name] for params in candidates if name in params]
+        kinds = {type(value) for value in values}
         plain = len(kinds) == 1 and kinds <= {bool, int, float, np.float64, np.int64}
         column = np.ma.MaskedArray(
-            np.zeros(len(candidates), np.array(given).dtype if plain else object),
+            np.zeros(len(candidates), np.array(values).dtype if plain else object),
             mask=np.logical_not(has),
         )
-        for row, value in zip(np.flatnonzero(has), given, strict=True):
+        for row, value in zip(np.flatnonzero(has), values, strict=True):
             column[int(row)] = value
         columns[f"param_{name}"] = column
     return columns
@@ -329,17 +326,17 @@ def space_of(search_or_candidates: Any) -> Grid | Choice:
     >>> space.size, all(params in space for params in sampler)
     (60, True)
     """
-    given = search_or_candidates
-    if hasattr(given, "param_grid"):
-        return Grid(given.param_grid)
-    if hasattr(given, "param_distributions"):
-        return _drawn(given)
-    several = isinstance(given, (list, tuple)) and all(isinstance(one, Mapping) for one in given)
-    if several or isinstance(given, Mapping):
-        return Grid(given)
+    declared = search_or_candidates
+    if hasattr(declared, "param_grid"):
+        return Grid(declared.param_grid)
+    if hasattr(declared, "param_distributions"):
+        return _drawn(declared)
+    grids = declared if isinstance(declared, (list, tuple)) else [declared]
+    if all(isinstance(grid, Mapping) for grid in grids):
+        return Grid(declared)
     raise TypeError(
         "search_or_candidates must be a search with a param_grid or param_distributions, or a grid "
-        f"or several, got {given!r}"
+        f"or several, got {declared!r}"
     )
 
 

@@ -101,10 +101,6 @@ class Judge:
         lows, highs = np.array(pairs, np.float64).reshape(-1, 2).T
         return np.minimum(lows, moments.means), np.maximum(highs, moments.means)
 
-    def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Any, Any]:
-        """Limits of the expected loss, given so many errors each."""
-        return bounds.binomial_interval(errors, self.n_units, nats)
-
     def least_gains(self, rows: Array, gains: Moments, nats: Floats) -> Floats:
         """Lower limits of the gain over the baseline; of counted gains without their rows."""
         if gains.are_counts.all():

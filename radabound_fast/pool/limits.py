@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast.bounds import binomial_interval
 from radabound_fast.bounds.bootstrap import one_sided_level, two_sided_level
 from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.results import BetterModels, PoolIntervals
@@ -41,7 +42,8 @@ class Intervals:
         self._limits = np.empty((2, 2, k))  # of expected losses: the bootstrap's and Bonferroni's
         counted = moments.are_counts
         for nats, limits in zip(self._nats, self._limits, strict=True):
-            limits[:, counted] = judge.limits_of_counts(moments.plus[counted], nats[counted])
+            errors = moments.plus[counted]
+            limits[:, counted] = binomial_interval(errors, judge.n_units, nats[counted])
 
     @property
     def is_open(self) -> bool:
@@ -135,8 +137,8 @@ class StepDown:
         )
 
     def _all_steps(self) -> Mask:
-        found = self._first.copy()
-        while found.any() and (left := self._enough & ~found).any():
+        is_better = self._first.copy()
+        while is_better.any() and (left := self._enough & ~is_better).any():
             extremes = self._rest.copy()
             for numbers, rows in self._at_hand:
                 self._widen(extremes, numbers[left[numbers]], rows[left[numbers]])
@@ -144,10 +146,10 @@ class StepDown:
             new = left & (self._p_values <= level)
             if not new.any():
                 break
-            found |= new
+            is_better |= new
         few = ~self._enough
-        found[few] = holm(self._p_values[few], self._delta * float(few.mean()))
-        return found
+        is_better[few] = holm(self._p_values[few], self._delta * float(few.mean()))
+        return is_better
 
     def _least(self, rows: Array, numbers: NDArray[np.int64]) -> Floats:
         return self._judge.least_gains(rows, self._gains.of(numbers), self._nats[numbers])

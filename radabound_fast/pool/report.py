@@ -61,9 +61,9 @@ class PoolReport(BaseReport):
             f"(proved: {int(best_set.bonferroni_may_be_best.sum()):,})."
         )
         if self.better is not None and self.baseline is not None:
-            found = int(self.better.is_better.sum())
+            n_better = int(self.better.is_better.sum())
             text += (
-                f" {counted(found, 'model is', 'models are')} better than the baseline, whose "
+                f" {counted(n_better, 'model is', 'models are')} better than the baseline, whose "
                 f"{self.metric} is {shown(self.baseline, 4)}, {about} all of them (proved: "
                 f"{int(self.better.bonferroni_is_better.sum()):,})."
             )
@@ -134,11 +134,12 @@ class PoolReport(BaseReport):
         )
 
     def _best_rows(self) -> list[dict[str, Any]]:
-        found, columns = self.intervals, self.columns()
-        half_widths = np.maximum(found.values - found.lows, found.highs - found.values)
+        intervals, columns = self.intervals, self.columns()
+        above, below = intervals.highs - intervals.values, intervals.values - intervals.lows
+        half_widths = np.maximum(below, above)
         shown_columns = [name for name in columns if not name.startswith("bonferroni")]
         return [
-            {"model": _called(found.names[place]), "half_width": half_widths[place]}
+            {"model": _called(intervals.names[place]), "half_width": half_widths[place]}
             | {name: columns[name][place].item() for name in shown_columns}
             for place in self.ranking(SHOWN)
         ]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import (
-    ArrowChunk,
     PackedLosses,
     arrow_chunks,
     bad_bit,
@@ -329,24 +328,27 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
     return values.astype(np.float64)
 
 
-def _arrow_chunks(values: Any, name: str) -> list[ArrowChunk] | None:
+# values, of bools the place of the first in its byte, how many, the place of a missing one
+ArrowChunks = list[tuple[NDArray[Any], int | None, int, int]]
+
+
+def _arrow_chunks(values: Any, name: str) -> ArrowChunks | None:
     """The chunks of a column of bools or numbers, without nulls; None for any other."""
     chunks, done = arrow_chunks(values), 0
-    for chunk in chunks or ():
-        if (null := chunk.first_null()) >= 0:
+    for _, _, n_values, null in chunks or ():
+        if null >= 0:
             _raise_missing(name, done + null, (1,))
-        done += chunk.n_values
+        done += n_values
     return chunks
 
 
-def _arrow_values(chunks: list[ArrowChunk]) -> NDArray[Any]:
+def _arrow_values(chunks: ArrowChunks) -> NDArray[Any]:
     """A column's numbers, without a copy if they lie in one piece; its bits as bools."""
     pieces: list[NDArray[Any]] = []
-    for chunk in chunks:
-        piece = chunk.memory()
-        if chunk.is_bits:
-            piece = np.unpackbits(piece, bitorder="little").view(np.bool_)
-            piece = piece[chunk.first_bit : chunk.first_bit + chunk.n_values]
+    for piece, first_bit, n_values, _ in chunks:
+        if first_bit is not None:
+            bits = np.unpackbits(piece, bitorder="little").view(np.bool_)
+            piece = bits[first_bit : first_bit + n_values]
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0)])
 
@@ -357,11 +359,13 @@ def _arrow_bits(column: Any, name: str) -> tuple[NDArray[np.uint8], int] | None:
     Without a copy if they lie so in one piece, with nothing but zeros past the last.
     """
     chunks = _arrow_chunks(column, name) if _speaks_arrow(column) else None
-    n_values = sum(chunk.n_values for chunk in chunks or ())
-    if not chunks or not chunks[0].is_bits or n_values == 0:
+    n_values = sum(n for _, _, n, _ in chunks or ())
+    if not chunks or n_values == 0:
         return None
-    bits: NDArray[np.uint8] = chunks[0].memory()
-    if len(chunks) > 1 or chunks[0].first_bit:
+    bits, first_bit, *_ = chunks[0]
+    if first_bit is None:
+        return None
+    if len(chunks) > 1 or first_bit:
         bits = np.packbits(_arrow_values(chunks), bitorder="little")
     elif n_values % 8 and bits[-1] >> n_values % 8:
         bits = bits.copy()  # Arrow leaves the bits past the last undefined

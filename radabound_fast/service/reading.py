@@ -106,7 +106,7 @@ class Reader:
 def _npy(octets: memoryview) -> NDArray[Any]:
     file = io.BytesIO(octets)
     header = array_header("the body", file)
-    found = len(octets) - file.tell()
-    if found != header.n_bytes:
-        raise ValueError(f"the array's header speaks of {header.n_bytes} octets, got {found}")
+    n_octets = len(octets) - file.tell()
+    if n_octets != header.n_bytes:
+        raise ValueError(f"the array's header speaks of {header.n_bytes} octets, got {n_octets}")
     return legible("the body", header.array(octets, file.tell()))

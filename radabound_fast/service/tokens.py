@@ -1,12 +1,7 @@
-"""The file of teams: a line ``name token`` for each, and what the team may have.
+"""The file of teams: a line ``name token`` for each, and after the token what the team may have.
 
-========================  ========================================================================
-word after the token      limit
-========================  ========================================================================
-``500``                   answers a day (UTC)
-``until=2027-01-31``      when queries end: a date (its end, UTC), or a time as in ISO 8601
-``keys=0..499``           the part of a declared space that is the team's own (see `parts`)
-========================  ========================================================================
+``500`` are answers a day (UTC), ``until=2027-01-31`` is when queries end: a date (its end, UTC), or
+a time as in ISO 8601.  ``keys=0..499`` is the team's own part of a declared space.
 
 ``name sha256:...`` has the token's SHA-256 in its place, so that the file gives nobody access.  A
 line ``* 5000 until=...`` has limits of all teams together.  Lines that begin with # are comments.
@@ -17,15 +12,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from radabound_fast.guards.base import Guard
-from radabound_fast.service.parts import Part
 from radabound_fast.service.wire import VISIBLE_ASCII
 from radabound_fast.store import Path
 
@@ -34,10 +29,73 @@ ALL = "*"
 LEAST_TOKEN = 16  # characters: too many to guess over a network
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASHED = "sha256:"
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})", re.ASCII)
 # known to everybody: what is hashed where TOKEN is not set, and examples of the documentation
 _KNOWN = ("", "\n", "token", "TOKEN", "$TOKEN", "test", "secret", "password", "changeme",
           "Fq3...at-least-16-characters")  # fmt: skip
 _KNOWN_DIGESTS = {hashlib.sha256(token.encode()).digest() for token in _KNOWN}
+
+
+class Part(NamedTuple):
+    """Keys of a space: whole numbers in a range, or mappings with some values."""
+
+    text: str  # as the file of tokens has it: 0..499, or JSON, {"team":"ada","depth":[1,2]}
+    numbers: range | None
+    values: dict[str, list[Any]] | None  # for each name those that a key may have
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """Read a part; ValueError if it is none."""
+        ends = _RANGE.fullmatch(text)
+        if ends is not None and int(ends[1]) <= int(ends[2]):
+            return cls(text, range(int(ends[1]), int(ends[2]) + 1), None)
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict) or not values or [] in values.values():
+            raise ValueError(
+                "keys must be a range, 0..499, or a mapping in JSON without spaces, "
+                f'{{"team":"ada"}}, got {text[:50]!r}'
+            )
+        listed = {name: one if isinstance(one, list) else [one] for name, one in values.items()}
+        return cls(text, None, listed)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether a key of the space, in the space's own form, is in the part.
+
+        Of a key that is made of others (a product, an ensemble) all that have a name of the part
+        must have its value, and each name must occur.
+        """
+        if self.numbers is not None:
+            return isinstance(key, int) and key in self.numbers
+        assert self.values is not None
+        mappings = list(_mappings(key))
+        return all(
+            any(name in one for one in mappings)
+            and all(one[name] in values for one in mappings if name in one)
+            for name, values in self.values.items()
+        )
+
+    def is_apart_from(self, other: Part) -> bool:
+        """Whether no key is in both, as far as that shows without the space."""
+        if self.numbers is not None and other.numbers is not None:
+            first, second = sorted((self.numbers, other.numbers), key=lambda one: one.start)
+            return first.stop <= second.start
+        if self.values is None or other.values is None:
+            return True  # a number is no mapping
+        return any(
+            name in other.values and not any(value in other.values[name] for value in values)
+            for name, values in self.values.items()
+        )
+
+
+def _mappings(key: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(key, Mapping):
+        yield key
+    elif isinstance(key, tuple | list):
+        for part in key:
+            yield from _mappings(part)
 
 
 class Team(NamedTuple):
@@ -136,10 +194,10 @@ class Tokens:
 
     def _stamp_of(self) -> tuple[int, ...] | None:
         try:
-            found = os.stat(self._path)
+            stat = os.stat(self._path)
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def _lines(self, name: str) -> Iterator[tuple[int, list[str]]]:
         """The words of each line that has some, and its number."""

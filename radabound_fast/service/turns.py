@@ -1,7 +1,7 @@
-"""Whose work is next: one thread does the work of many teams, and each gets its turns of it.
+"""Whose work is next: one step at a time is done for many teams, and each gets its turns.
 
 A guard has one state, and all of a call is done under its lock but the reading of its rows, which
-takes a fifth of the time at most.  So there is one thread for the guard and one for reports: more
+takes a fifth of the time at most.  So there is one lane for the guard and one for reports: more
 would hardly answer more, and fairness is the order of the work.
 """
 

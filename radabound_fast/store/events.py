@@ -22,41 +22,34 @@ Event = dict[str, Any]
 
 
 class EventList:
-    """Events in memory, shared by the threads of one process."""
+    """Events in memory, shared by the threads of one process; a turn is of a copy."""
 
-    def __init__(self) -> None:
-        self._stored: list[tuple[Event, bytes]] = []
+    def __init__(self, stored: list[tuple[Event, bytes]] | None = None) -> None:
+        self._stored = list(stored or ())
         self._lock = threading.RLock()
 
     def turn(self, work: Callable[[Turn], T]) -> T:
         with self._lock:
-            turn = ListTurn(self._stored)
-            done = work(turn)
-            self._stored = turn.stored  # in one step, so that an interrupt leaves nothing half done
+            mine = EventList(self._stored)
+            done = work(mine)
+            self._stored = mine._stored  # in one step: an interrupt leaves nothing half done
             return done
 
     def read(self, work: Callable[[Turn], T]) -> T:
-        return work(ListTurn(self._stored))
-
-
-class ListTurn:
-    """A turn of an `EventList`."""
-
-    def __init__(self, stored: list[tuple[Event, bytes]]) -> None:
-        self.stored = list(stored)
+        return work(EventList(self._stored))
 
     @property
     def events(self) -> list[Event]:
         """All events so far, the first first."""
-        return [event for event, _ in self.stored]
+        return [event for event, _ in self._stored]
 
     def content(self, place: int) -> bytes:
         """Return the octets of the event at this place, from 0."""
-        return self.stored[place][1]
+        return self._stored[place][1]
 
     def append(self, event: Event, content: bytes = b"") -> None:
         """Add an event, and octets beside it."""
-        self.stored.append((event, content))
+        self._stored.append((event, content))
 
 
 class EventRecord(Record):
@@ -80,7 +73,7 @@ class EventRecord(Record):
 
 
 class RecordTurn:
-    """A turn of an `EventRecord`, with what a `ListTurn` has."""
+    """A turn of an `EventRecord`, with what one of an `EventList` has."""
 
     def __init__(self, record: EventRecord, database: sqlite3.Connection) -> None:
         self._record, self._database = record, database
@@ -115,5 +108,5 @@ class RecordTurn:
             raise Damaged(f"{path} is damaged: the checksum of an event does not match")
 
 
-Turn = ListTurn | RecordTurn
+Turn = EventList | RecordTurn
 Events = EventList | EventRecord

@@ -7,6 +7,7 @@ path, which may be pickled, sent and forked.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -47,6 +48,7 @@ Query = tuple[Hashable, int]
 Entry = tuple[Any, ...]
 
 _COLUMNS = "code, rerun, summary, nats, fingerprint, checksum"
+_FIND = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
 # how long SQLite itself waits for a lock before it says so, and Ctrl-C is looked at
 _ASK_AGAIN_MS = 50
 _SYNCHRONOUS = {"power": "FULL", "process": "OFF"}
@@ -208,8 +210,7 @@ class SearchRecord(Record):
             for place, (query, entry) in enumerate(zip(queries, entries, strict=True)):
                 if query not in known:
                     row = self._row(query, entry)
-                    ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
-                    found = database.execute(ask, row[:2]).fetchone()
+                    found = database.execute(_FIND, row[:2]).fetchone()
                     known[query] = entry if found is None else self._entry(found)[1]
                     rows += [row] if found is None else []
                 if known[query] != entry:
@@ -228,17 +229,10 @@ class SearchRecord(Record):
 
     def first_free_rerun(self, code: Hashable) -> int:
         """Return the first rerun of a key that was not queried yet, from 1."""
-        ask = "SELECT rerun FROM query WHERE code = ? ORDER BY rerun"
-
-        def work(database: sqlite3.Connection) -> int:
-            free = 1
-            for (rerun,) in database.execute(ask, (text_of(code),)):
-                if rerun > free:
-                    break
-                free = rerun + 1
-            return free
-
-        return self._do(work)
+        ask = "SELECT rerun FROM query WHERE code = ?"
+        rows = self._do(lambda database: database.execute(ask, (text_of(code),)).fetchall())
+        reruns = {rerun for (rerun,) in rows}
+        return next(number for number in itertools.count(1) if number not in reruns)
 
     def after(self, n: int, at_most: int = -1) -> dict[Query, Entry]:
         """Return the queries after the first n, in the order in which they were first made.
@@ -251,9 +245,8 @@ class SearchRecord(Record):
 
     def those(self, queries: list[Query]) -> dict[Query, Entry]:
         """Return some queries, which are there."""
-        ask = f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?"
         named = [(text_of(code), rerun) for code, rerun in queries]
-        rows = self._do(lambda database: [database.execute(ask, one).fetchone() for one in named])
+        rows = self._do(lambda database: [database.execute(_FIND, one).fetchone() for one in named])
         return dict(map(self._entry, rows))
 
     def __len__(self) -> int:

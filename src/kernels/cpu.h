@@ -57,6 +57,8 @@
 #define RB_KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
 /* A long function, whose time would depend by 8 % on where the linker happens to put it. */
 #define RB_ON_A_PAGE __attribute__((aligned(4096)))
+/* On its way into the cache, 3: the first, 2: the second; there may be no memory at the address. */
+#define RB_PREFETCH(address, cache) __builtin_prefetch(address, 0, cache)
 #else
 #if defined(_MSC_VER)
 #define RB_INLINE static __forceinline
@@ -68,6 +70,7 @@
 #define RB_KEEP_HERE(x) ((void)0)
 #define RB_KEEP_VECTOR(x) ((void)0)
 #define RB_ON_A_PAGE
+#define RB_PREFETCH(address, cache) ((void)0)
 #endif
 
 /* What must hold for this to compile; C11's own word is not known everywhere. */

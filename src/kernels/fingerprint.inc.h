@@ -15,7 +15,7 @@ EACH void load_turned(const unsigned char *rows, ptrdiff_t stride, lanes *block)
 {
     RB_UNROLL(8)
     for (int i = 0; i < N_LANES; i++, rows += stride) {
-        __builtin_prefetch(rows + N_ROWS * stride);
+        RB_PREFETCH(rows + N_ROWS * stride, 3);
         memcpy(&block[i], rows, sizeof *block);
     }
     turned(block);

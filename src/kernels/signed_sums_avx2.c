@@ -211,14 +211,15 @@ AVX2 static void widen_extremes(const struct sign_tile *signs, const struct pack
 {
     const struct parts parts = parts_of(signs->n_words);
     const struct extremes *extremes = to->extremes;
+    const ptrdiff_t n_rows = rows->n_rows, stride = rows->stride;
     const uint64_t *row = rows->words;
-    for (ptrdiff_t r = 0; r < rows->n_rows; r++, row += rows->stride) {
+    int64_t *totals = to->totals;
+    for (ptrdiff_t r = 0; r < n_rows; r++, row += stride) {
         if (to->first) {
-            to->totals[r] = popcount(row, signs->n_words);
+            totals[r] = popcount(row, signs->n_words);
             to->growth[r] = 0;
         }
-        const int64_t row_total = to->totals[r];
-        const __m256i total = _mm256_set1_epi64x(row_total);
+        const __m256i total = _mm256_set1_epi64x(totals[r]);
         for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
             const __m256i count = count_half_strip(half_strip(signs, h), row, parts);
             const __m256i sum = _mm256_sub_epi64(_mm256_add_epi64(count, count), total);
@@ -228,7 +229,7 @@ AVX2 static void widen_extremes(const struct sign_tile *signs, const struct pack
                 _mm256_loadu_si256((const __m256i *)(extremes->minima + h * HALF));
             const __m256i beyond =
                 _mm256_or_si256(_mm256_cmpgt_epi64(sum, high), _mm256_cmpgt_epi64(low, sum));
-            if (!_mm256_testz_si256(beyond, beyond) && row_total <= to->most)
+            if (!_mm256_testz_si256(beyond, beyond) && totals[r] <= to->most)
                 to->growth[r] += widen_half_strip(sum, extremes, h); /* rare after some queries */
         }
     }

@@ -200,14 +200,15 @@ AVX512 void count_bits_avx512(const struct sign_tile *signs, const struct packed
     struct square at = {.rows = rows->words, .strip_stride = signs->strip_stride,
                         .row_stride = rows->stride, .n_words = signs->n_words,
                         .counts_stride = counts_stride, .totals = totals};
+    const ptrdiff_t n_rows = rows->n_rows;
     ptrdiff_t s = 0;
     do {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
         at.counts = counts + s * LANES;
         if (s == 0 && totals)
-            do_up_to_four(&at, signs->n_strips, rows->n_rows, 1, 0);
+            do_up_to_four(&at, signs->n_strips, n_rows, 1, 0);
         else
-            do_up_to_four(&at, signs->n_strips - s, rows->n_rows, 0, 0);
+            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 0);
         s += STRIPS;
     } while (s < signs->n_strips);
 }
@@ -218,14 +219,15 @@ AVX512 void widen_extremes_avx512(const struct sign_tile *signs, const struct pa
     struct square at = {.rows = rows->words, .strip_stride = signs->strip_stride,
                         .row_stride = rows->stride, .n_words = signs->n_words,
                         .totals = to->totals, .growth = to->growth, .most = to->most};
+    const ptrdiff_t n_rows = rows->n_rows;
     for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
         const struct extremes part = extremes_from(to->extremes, s * LANES);
         at.extremes = &part;
         if (s == 0 && to->first)
-            do_up_to_four(&at, signs->n_strips, rows->n_rows, 1, 1);
+            do_up_to_four(&at, signs->n_strips, n_rows, 1, 1);
         else
-            do_up_to_four(&at, signs->n_strips - s, rows->n_rows, 0, 1);
+            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 1);
     }
 }
 

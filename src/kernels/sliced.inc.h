@@ -53,14 +53,6 @@
 #define BORROW(a, b, c) ((~(a) & (b)) | ((c) & ~((a) ^ (b))))
 #endif
 
-#if defined(RB_GNU)
-#define PREFETCH(address) __builtin_prefetch(address, 0, 2)
-#define PREFETCH_NEAR(address) __builtin_prefetch(address, 0, 3)
-#else
-#define PREFETCH(address) ((void)0)
-#define PREFETCH_NEAR(address) ((void)0)
-#endif
-
 enum { BLOCK_ROWS = 64 * LINE_WORDS };
 
 /* ---- rows to lines ----------------------------------------------------------------------- */
@@ -223,7 +215,7 @@ INLINE void load_4(line *x, const line *lines, const uint16_t *index)
     }
     RB_UNROLL(4)
     for (int i = 0; i < 4 && LINE_WORDS == 8; i++)
-        PREFETCH_NEAR((const char *)lines + 8 * (size_t)(uint16_t)(later >> 16 * i));
+        RB_PREFETCH((const char *)lines + 8 * (size_t)(uint16_t)(later >> 16 * i), 3);
     RB_UNROLL(4)
     for (int i = 0; i < 4; i++)
         x[i] = at(lines, LINE_WORDS == 8 ? (uint16_t)(four >> 16 * i) : index[i]);
@@ -317,7 +309,7 @@ INLINE void fetch_some(struct next_rows *next)
 {
     for (next->due += BLOCK_ROWS; next->due >= next->n_steps; next->due -= next->n_steps) {
         for (int64_t w = 0; w < next->n_words; w += 8)
-            PREFETCH(next->row + w);
+            RB_PREFETCH(next->row + w, 2);
         next->row += next->stride;
     }
 }

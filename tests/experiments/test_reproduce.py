@@ -1,16 +1,12 @@
 """``radabound reproduce``: cells that are run once, and the files that come of them."""
 
 import importlib
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support import needs_packages
 
-missing = [
-    name for name in ("joblib", "matplotlib", "pandas", "sklearn", "tqdm") if not find_spec(name)
-]
-if missing:
-    pytest.skip(f"the extra [reproduce] is not installed: {missing}", allow_module_level=True)
+needs_packages("joblib", "matplotlib", "pandas", "sklearn", "tqdm")
 
 from radabound_fast import cli  # noqa: E402
 from radabound_fast.experiments import runner, sample_sizes, section5  # noqa: E402

@@ -18,12 +18,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from support import at_once
 
 from radabound_fast import Gate, Holdout, HoldoutExhausted, Losses, Rounded, pack_losses
-from radabound_fast.bounds import (
-    betting_interval,
-    binomial_interval,
-    history_nats,
-    paired_interval,
-)
+from radabound_fast.bounds import betting_interval, binomial_interval, history_nats, paired_interval
 from radabound_fast.metrics import LogLoss
 
 M = 1501
@@ -115,18 +110,11 @@ def test_a_bar_on_the_value_is_passed_where_its_limit_is(metric, y_pred, value):
         assert Gate(Holdout(Y, metric=metric), at_most=bar).query(y_pred).passed == passes
 
 
-@pytest.mark.parametrize(
-    ("condition", "passes_at", "harder"),
-    [
-        ("margin", False, 1),
-        ("total_margin", False, 1),
-        ("at_least", True, 1),
-        ("at_most", True, -1),
-        ("slices", True, -1),
-    ],
-)
-def test_a_limit_exactly_at_a_condition(condition: str, passes_at: bool, harder: int):
+@pytest.mark.parametrize("condition", ["margin", "total_margin", "at_least", "at_most", "slices"])
+def test_a_limit_exactly_at_a_condition(condition: str):
     """A gain has to be larger than a margin; a value at its bar is enough, and so is a slice."""
+    passes_at = "margin" not in condition
+    harder = -1 if condition in ("at_most", "slices") else 1
     nats = math.log(20) + history_nats([0, 0])
     limits = binomial_interval(int((STEPS[3] != Y).sum()), M, nats)
     options: dict[str, Any] = {"margin": None}
@@ -150,7 +138,9 @@ def test_a_slice_has_its_own_rows():
     part = np.arange(M) < 600
     worse = STEPS[3].copy()
     worse[:150] = 1 - Y[:150]  # much better on the whole, worse on a slice
-    gate = Gate(Y, baseline=BASELINE, slices={"first": part, "rest": ~part}, slice_margin=0.02)
+    passed = part.copy()
+    gate = Gate(Y, baseline=BASELINE, slices={"first": passed, "rest": ~part}, slice_margin=0.02)
+    passed[:] = False  # what is changed later is the slice that was passed
     assert Gate(Y, baseline=BASELINE).query(worse).passed
     assert not gate.query(worse).passed
     assert gate.query(STEPS[3]).passed
@@ -238,16 +228,6 @@ def test_without_promotion_the_baseline_stays_in_production():
     assert gate.query(STEPS[3]).compared_with == 0
     with pytest.raises(ValueError, match="there is no pass to revoke"):
         gate.revoke()
-
-
-def test_a_slice_that_is_changed_later_is_the_slice_that_was_given():
-    rows = np.arange(M) < 600
-    gate = Gate(Y, baseline=BASELINE, slices={"first": rows}, slice_margin=0.02)
-    rows[:] = Y == 2
-    gate.query(STEPS[3])
-    (one,) = gate.close_out().candidates
-    gain = np.mean((BASELINE != Y)[:600]) - np.mean((STEPS[3] != Y)[:600])
-    assert one.estimates["gain on first"].value == pytest.approx(gain)
 
 
 def test_needed_is_what_passes():
@@ -408,10 +388,8 @@ def test_verdicts_of_many_stop_at_the_declared_number():
 def test_a_file_is_the_gate(tmp_path: Path):
     path, slices = tmp_path / "release.db", {"some": np.arange(M) % 3 == 0}
     options = {"margin": -0.01, "slices": slices, "slice_margin": 0.1}
-    kept, memory = (
-        Gate.open(path, Y, baseline=BASELINE, **options),
-        Gate(Y.copy(), baseline=BASELINE, **options),
-    )
+    kept = Gate.open(path, Y, baseline=BASELINE, **options)
+    memory = Gate(Y.copy(), baseline=BASELINE, **options)
     for y_pred in STEPS[:3]:
         assert kept.query(y_pred) == memory.query(y_pred)
     again = Gate.open(path, Y)

@@ -16,7 +16,6 @@ import pytest
 from scipy.stats import binom
 
 from radabound_fast import Gate, Rounded
-from radabound_fast.bounds import history_nats
 
 M, DELTA = 300, 0.2
 Rng = np.random.Generator
@@ -87,13 +86,3 @@ def test_a_gate_that_pays_for_nothing_is_found(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(Gate, "_nats", lambda gate, counts: math.log(1 / gate.delta))
     attack, release = ATTACKS[name]
     assert wrong_runs(attack, release, 60, seed=272) > 40
-
-
-def test_what_is_paid_is_delta_at_most() -> None:
-    """Along every path of verdicts, by the sum over its nodes."""
-    for depth in (1, 2, 7, 12):
-        total = 0.0
-        for history in range(2 ** (depth - 1)):
-            passes = history.bit_count()
-            total += math.exp(-history_nats([passes, depth - 1 - passes]))
-        assert total == pytest.approx(1 / (depth * (depth + 1)), rel=1e-12)

@@ -54,23 +54,15 @@ for name in members(AnyGuard) - {"holdout"}:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        DeclaredSearch,
-        FixedSequence,
-        GuessAndCheck,
-        Ladder,
-        RadaBound,
-        Thresholdout,
-        Elsewhere,
-    ],
+    [DeclaredSearch, FixedSequence, GuessAndCheck, Ladder, RadaBound, Thresholdout, Elsewhere],
 )
 def test_every_guard_has_what_adapters_need(kind):
     assert members(AnyGuard) <= set(dir(kind))
 
 
-@pytest.mark.parametrize("kind", [Holdout, Losses])
-def test_every_holdout_has_the_facts(kind):
-    assert set(RemoteHoldout.__slots__) <= set(dir(kind))
+@pytest.mark.parametrize("holdout", [Holdout([0, 1]), Losses(2)], ids=repr)
+def test_every_holdout_has_the_facts(holdout):
+    assert set(RemoteHoldout.__slots__) <= set(dir(holdout))
 
 
 GUARDS = {

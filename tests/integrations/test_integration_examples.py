@@ -22,10 +22,7 @@ SCRIPTS = {
     "audit_a_folder.py": ((), r"50 queries were answered before\.\n\nThe best of 100 models is "),
     "judge_on_many_machines.py": ((), r"The best of 2,000 models is key 1276: error 0\.0330 on "),
     "plan_the_holdout.py": ((), r"100,000 rows: an error of 0.25 is known to be 0\.243 to 0\.257"),
-    "judge_in_a_fixed_order.py": (
-        (),
-        r"30 of 30 answered, halted: False\nthe lowest upper ",
-    ),
+    "judge_in_a_fixed_order.py": ((), r"30 of 30 answered, halted: False\nthe lowest upper "),
     "joblib_search.py": (("joblib", "sklearn"), r"\d+ of 60 answered, halted: True\nbest: "),
     "confirm_finalists.py": (("sklearn",), r"winner, trained again: error 0\.\d+, true 0\.\d+ to"),
     "sklearn_search.py": (("joblib", "sklearn"), r"9 answered, \d surprises?, halted: False"),

@@ -249,10 +249,7 @@ def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is
 
 # what is refused at first although others would be answered, and what would work
 REFUSED_AT_FIRST = {
-    "mclt": (
-        lambda: guard_of(epsilon=0.042),
-        "mclt needs epsilon 0.04499 with 1,000 samples",
-    ),
+    "mclt": (lambda: guard_of(epsilon=0.042), "mclt needs epsilon 0.04499 with 1,000 samples"),
     "two-sided": (
         lambda: guard_of(epsilon=0.05, two_sided=True),
         "mclt needs more samples or a larger epsilon: see radabound_fast.plan",

@@ -58,13 +58,7 @@ def test_the_count_is_exact_and_after_the_halt_every_trial_is_pruned(n_jobs):
     assert 1 <= len(pruned) <= 2 * n_jobs
     assert [trial.value for trial in pruned] == [None] * len(pruned)
     assert all(not trial.user_attrs for trial in pruned)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 4])
-def test_every_answer_has_a_number_of_its_own(n_jobs):
-    guard, study = guard_of(), study_of()
-    study.optimize(guarded_objective(guard, noisy), n_trials=200, n_jobs=n_jobs)
-    complete = study.get_trials(states=[TrialState.COMPLETE])
+    # every answer has a number of its own
     by_number = sorted(complete, key=lambda trial: trial.user_attrs["holdout_number"])
     numbers = [trial.user_attrs["holdout_number"] for trial in by_number]
     assert numbers == list(range(1, len(complete) + 1))
@@ -146,10 +140,7 @@ def test_a_first_answer_that_is_withheld_ends_the_study_and_says_what_would_work
 
 @pytest.mark.parametrize(
     ("directions", "told"),
-    [
-        (["maximize"], "maximize"),
-        (["maximize", "minimize"], "maximize, minimize"),
-    ],
+    [(["maximize"], "maximize"), (["maximize", "minimize"], "maximize, minimize")],
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_study_that_maximizes_an_error_is_refused_before_a_trial_is_fitted(

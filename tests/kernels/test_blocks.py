@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import support
 from numpy.testing import assert_array_equal
+from support import NEVER, assert_extremes, gate, running
 
 from radabound_fast import PackedLosses
 from radabound_fast._kernels.guard import GuardCore
@@ -26,20 +27,6 @@ def stream(n_vectors, n_samples, seed=0):
     return losses, reference.signs(3, n_vectors, n_samples)
 
 
-def running(signs, losses, half_range):
-    """After each row: sum of the extremes, maxima, minima."""
-    sums = reference.signed_sums(signs, losses)
-    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
-    return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
-
-
-NEVER = 2**63 - 1
-
-
-def gate(budget, priced=NEVER):
-    return lambda total, shift, n_rows: (budget, priced, NEVER, -1, NEVER, -1, NEVER)
-
-
 @pytest.mark.parametrize("half_range", [False, True])
 @pytest.mark.parametrize(("n_samples", "n_vectors"), [(200, 33), (65, 100), (513, 32)])
 def test_the_halting_row_does_not_depend_on_the_path(
@@ -50,7 +37,8 @@ def test_the_halting_row_does_not_depend_on_the_path(
     for halt in HALTS:
         spoilt = losses.copy()
         spoilt[halt] = signs[0] > 0  # the largest sum that vector 0 can have
-        totals, highest, lowest = running(signs, spoilt, half_range)
+        sums = reference.signed_sums(signs, spoilt)
+        totals, *_ = running(sums, half_range)
         budget = int(totals[halt]) - 1
         assert halt == 0 or totals[halt - 1] <= budget
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
@@ -61,8 +49,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
             assert halted and n_rows == halt
             assert_array_equal(values, spoilt[:halt].mean(axis=1))
             assert_array_equal(trace, totals[:halt] / extremes.cells)
-            assert_array_equal(extremes.extremes()[0], highest[halt])
-            assert_array_equal(extremes.extremes()[1], lowest[halt])
+            assert_extremes(extremes, sums[: halt + 1])
 
 
 # around words; below and above a tile of the plan; groups of vectors with every remainder
@@ -73,14 +60,14 @@ SHAPES = list(itertools.product([1, 63, 64, 65, 127, 500, 513], [16, 32, 33, 47,
 @pytest.mark.parametrize(("n_samples", "n_vectors"), [*SHAPES, (4096, 32), (6100, 33)])
 def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samples, n_vectors):
     losses, signs = stream(n_vectors, n_samples, seed=n_samples)
+    sums = reference.signed_sums(signs, losses)
     for half_range in [False, True]:
-        totals, highest, lowest = running(signs, losses, half_range)
+        totals, *_ = running(sums, half_range)
         extremes = GuardCore(SignStore(3, n_samples, n_vectors), half_range=half_range)
         values, complexities, *_ = extremes.query_many(losses.view(np.uint8), trace=True)
         assert_array_equal(values, losses.mean(axis=1))
         assert_array_equal(complexities, totals / extremes.cells)
-        assert_array_equal(extremes.extremes()[0], highest[-1])
-        assert_array_equal(extremes.extremes()[1], lowest[-1])
+        assert_extremes(extremes, sums)
 
 
 # the first row, counted alone; in a tile, in a block, at their ends, in the tail
@@ -111,7 +98,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
     losses[1500] *= 0.25
     extremes = GuardCore(SignStore(3, 100, 32))
     values, complexities, *_ = extremes.query_many(losses, trace=True)
-    totals, *_ = running(signs, losses * 2**24, half_range=False)
+    totals, *_ = running(reference.signed_sums(signs, losses * 2**24))
     assert_array_equal(complexities, totals / extremes.cells)
     assert_array_equal(values, losses.mean(axis=1, dtype=np.float64))
 
@@ -138,11 +125,11 @@ def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vect
     sizes = [512, 500, 511, 129, 257, 300, 63, 65]
     values, complexities, kept = large_calls(core, pack(losses), sizes)
     n_rows = sum(sizes)
-    totals, highest, lowest = running(signs, losses[:n_rows], half_range=False)
+    sums = reference.signed_sums(signs, losses[:n_rows])
+    totals, *_ = running(sums)
     assert_array_equal(values, losses[:n_rows].mean(axis=1))
     assert_array_equal(complexities, totals / core.cells)
-    assert_array_equal(core.extremes()[0], highest[-1])
-    assert_array_equal(core.extremes()[1], lowest[-1])
+    assert_extremes(core, sums)
     assert kept[0] == 0 and all(kept[2:])  # the tables are of the second large call
 
 
@@ -150,20 +137,15 @@ def guard_of(m=1000, epsilon=0.9):
     return support.guard_of(m, epsilon=epsilon, n_vectors=64 if m == 1000 else 32, seed=3)
 
 
-def test_the_second_large_call_keeps_tables(pack):
-    rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
-    for n_rows in [len(rows), 512]:  # the first makes tables, and keeps none
-        assert guard._core.table_bytes == 0
-        guard.query_many(rows[:n_rows])
-    assert 0 < guard._core.table_bytes < 1000 * 64
-
-
-def test_small_calls_keep_nothing(pack):
+def test_the_second_large_call_keeps_tables_and_small_ones_none(pack):
     rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
     for row in range(0, 300, 15):
         guard.query_many(rows[row : row + 15])
     guard.query(rows[0])
-    assert guard._core.table_bytes == 0
+    for n_rows in [len(rows), 512]:  # the first makes tables, and keeps none
+        assert guard._core.table_bytes == 0
+        guard.query_many(rows[:n_rows])
+    assert 0 < guard._core.table_bytes < 1000 * 64
 
 
 @pytest.mark.parametrize("n_samples", [2**14, 2**20])
@@ -246,9 +228,8 @@ def test_rows_of_nearly_all_ones_have_the_reference_extremes(kernel, n_samples):
     signs = reference.signs(3, n_vectors, n_samples)
     zeros = [np.flatnonzero(~row) for row in losses]
     sums = np.array([signs.sum(axis=1) - signs[:, where].sum(axis=1) for where in zeros])
-    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
     core = GuardCore(SignStore(3, n_samples, n_vectors), half_range=True)
     values, complexities, *_ = core.query_many(losses.view(np.uint8), trace=True)
     assert_array_equal(values, losses.sum(axis=1) / n_samples)
-    assert_array_equal(complexities, (highest - lowest).sum(axis=1) / core.cells)
-    assert_array_equal(core.extremes(), [highest[-1], lowest[-1]])
+    assert_array_equal(complexities, running(sums, half_range=True)[0] / core.cells)
+    assert_extremes(core, sums)

@@ -7,12 +7,12 @@ every row; the scanner has chunks, blocks, segments and short cuts, and must agr
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import NEVER, running
 
 from radabound_fast._kernels.guard import GuardCore
 from radabound_fast._kernels.rows import LabelRow, SignStore
 from radabound_fast.rows import reference
 
-NEVER = 2**63 - 1
 M, L, SEED = 130, 17, 3
 N_ROWS = 2700  # more than four blocks on the widest instruction set, and a tail
 
@@ -91,8 +91,7 @@ def replay(losses, price, *, is_real, half_range=False):
     units = np.rint(losses * 2.0**24).astype(np.int64)
     is_mixed = ((losses > 0) & (losses < 1)).any(axis=1)
     sums = reference.signed_sums(signs, units)
-    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
-    grown = (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1)
+    grown, *_ = running(sums, half_range)
     shift, largest = 0, 0
     for n_rows, row in enumerate(units):
         if is_mixed[n_rows]:

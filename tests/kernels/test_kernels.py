@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from support import assert_extremes, gate, running
 
 from radabound_fast._kernels.guard import GuardCore
 from radabound_fast._kernels.rows import SignStore, active_kernel, choose_kernel, kernels
@@ -15,7 +16,6 @@ N_SAMPLES = [1, 7, 8, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1000, 4000, 4096
 # one; around the eight lanes of a strip, two strips, the four strips of a tile; a ragged dozen;
 # more than the stack holds would be 513, too slow here for the oracle
 N_VECTORS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 257]
-NEVER = 2**63 - 1
 
 
 def losses_of_all_rates(seed, n_rows, n_samples):
@@ -35,9 +35,7 @@ def test_every_kernel_finds_the_reference_extremes(kernel, n_samples, signs, pac
         store = SignStore(11, n_samples, n_vectors, stored=signs == "stored")
         extremes = GuardCore(store)
         extremes.query_many(pack(losses), packed=True)
-        maxima, minima = extremes.extremes()
-        assert_array_equal(maxima, sums[:, :n_vectors].max(axis=0))
-        assert_array_equal(minima, sums[:, :n_vectors].min(axis=0))
+        assert_extremes(extremes, sums[:, :n_vectors])
 
 
 @pytest.mark.parametrize("signs", ["stored", "generated"])
@@ -51,9 +49,7 @@ def test_every_kernel_finds_the_extremes_of_many_rows(kernel, n_samples, signs, 
         for n_rows in [95, 96, 97, 128, 133]:
             extremes = GuardCore(store)
             values, *_ = extremes.query_many(pack(losses[:n_rows]), packed=True)
-            maxima, minima = extremes.extremes()
-            assert_array_equal(maxima, sums[:n_rows, :n_vectors].max(axis=0))
-            assert_array_equal(minima, sums[:n_rows, :n_vectors].min(axis=0))
+            assert_extremes(extremes, sums[:n_rows, :n_vectors])
             assert_array_equal(values, losses[:n_rows].mean(axis=1))
 
 
@@ -69,9 +65,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
         extremes = GuardCore(SignStore(3, n_samples, n_vectors))
         extremes.query_many(losses)
         assert extremes.unit_shift == 24
-        maxima, minima = extremes.extremes()
-        assert_array_equal(maxima, sums[:, :n_vectors].max(axis=0))
-        assert_array_equal(minima, sums[:, :n_vectors].min(axis=0))
+        assert_extremes(extremes, sums[:, :n_vectors])
 
 
 @pytest.mark.parametrize("n_rows", range(1, 10))
@@ -86,20 +80,7 @@ def test_real_valued_losses_of_any_number_of_rows_and_strips_keep_to_their_own_s
         assert_array_equal(
             complexities, highest[:, :n_vectors].sum(axis=1) / (n_vectors * 130 * 2**24)
         )
-        assert_array_equal(extremes.extremes()[0], sums[:, :n_vectors].max(axis=0))
-        assert_array_equal(extremes.extremes()[1], sums[:, :n_vectors].min(axis=0))
-
-
-@pytest.mark.parametrize("n_vectors", [1, 9, 32, 257])
-def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
-    losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
-    store = SignStore(1, 1000, n_vectors)
-    block, single = GuardCore(store), GuardCore(store)
-    values, complexities, *_ = block.query_many(pack(losses), packed=True, trace=True)
-    answers = [single.query(row, packed=True) for row in pack(losses)]
-    assert_array_equal(values, [answer.value for answer in answers])
-    assert_array_equal(complexities, [answer.complexity for answer in answers])
-    assert_array_equal(values, losses.mean(axis=1))
+        assert_extremes(extremes, sums[:, :n_vectors])
 
 
 @pytest.mark.parametrize("half_range", [False, True])
@@ -107,22 +88,17 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
     """A budget one below, at and above what each row in turn brings the sum of extremes to."""
     losses = losses_of_all_rates(6, 560, 129)
     sums = reference.signed_sums(reference.signs(2, 17, 129), losses)
-    highest = np.maximum.accumulate(sums, axis=0)
-    lowest = np.minimum.accumulate(sums, axis=0)
-    totals = (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1)
+    totals, *_ = running(sums, half_range)
     store = SignStore(2, 129, 17)
     for row in [0, 1, 30, 511, 512, 559]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
-            gate = (int(budget), NEVER, NEVER, -1, NEVER, -1, NEVER)
-            extremes = GuardCore(
-                store, half_range=half_range, price=lambda total, shift, n_rows, gate=gate: gate
-            )
+            extremes = GuardCore(store, half_range=half_range, price=gate(int(budget)))
             expected = int(np.searchsorted(totals, budget, side="right"))
             values, *_ = extremes.query_many(pack(losses), packed=True)
             assert len(values) == expected
             assert extremes.halted == (expected < len(losses))
             seen = min(expected, len(losses) - 1)  # the withheld row counts, later ones do not
-            assert_array_equal(extremes.extremes()[0], highest[seen])
+            assert_extremes(extremes, sums[: seen + 1])
 
 
 @pytest.mark.parametrize("n_rows", [2048, 2049, 6000])
@@ -136,10 +112,9 @@ def test_threads_change_nothing(kernel, n_rows, pack):
     rise = np.flatnonzero(np.diff(complexities))  # rows before one that raises the complexity
     for budget_after in [0, int(rise[len(rise) // 2]), int(rise[-1]), n_rows - 1]:
         budget = round(complexities[budget_after] * whole.cells)
-        gate = (budget, NEVER, NEVER, -1, NEVER, -1, NEVER)
         results = []
         for n_threads in [1, 2, 3]:
-            extremes = GuardCore(store, price=lambda total, shift, n_rows, gate=gate: gate)
+            extremes = GuardCore(store, price=gate(budget))
             result = extremes.query_many(pack(losses), packed=True, trace=True, n_threads=n_threads)
             results.append((*result, *extremes.extremes()))
         for other in results[1:]:

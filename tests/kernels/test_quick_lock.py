@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from support import true_in_a_child
 
 from radabound_fast._kernels.support import QuickLock
 
@@ -79,7 +80,7 @@ def test_who_gives_up_a_lock_that_he_is_being_given_leaves_it_as_it_should_be(n_
             others = [taken_in_a_thread(lock) for _ in range(n_waiting)]
 
             def give_up(*_, lock=lock):
-                lock.__exit__(None, None, None)  # for the holder: it is given to who waits
+                lock.__exit__()  # for the holder: it is given to who waits
                 raise GivenUp
 
             signal.signal(signal.SIGALRM, give_up)
@@ -97,12 +98,12 @@ def test_who_gives_up_a_lock_that_he_is_being_given_leaves_it_as_it_should_be(n_
 
 def let_go(lock):
     """Hands it over: its waiter finds it released, or is about to."""
-    lock.__exit__(None, None, None)
+    lock.__exit__()
 
 
 def let_go_and_linger(lock):
     """Hands it over: its waiter has Python's lock, and waits for the GIL to say that it has it."""
-    lock.__exit__(None, None, None)
+    lock.__exit__()
     until = time.perf_counter() + 0.003
     while time.perf_counter() < until:
         pass
@@ -125,19 +126,15 @@ def test_a_child_forked_as_a_lock_is_handed_over_has_a_free_one(step, n_waiting)
         others = [taken_in_a_thread(lock) for _ in range(n_waiting)]
         time.sleep(0.01)  # they wait
         step(lock)
-        child = os.fork()
-        if child == 0:
-            good = False
-            try:
-                signal.alarm(20)
-                if step is keep:
-                    lock.__exit__(None, None, None)
-                good = excludes(lock) and excludes(lock)
-            finally:
-                os._exit(0 if good else 1)
+
+        def free(lock=lock):
+            if step is keep:
+                lock.__exit__()
+            return excludes(lock) and excludes(lock)
+
+        assert true_in_a_child(free)
         if step is keep:
-            lock.__exit__(None, None, None)
-        assert os.waitpid(child, 0)[1] == 0
+            lock.__exit__()
         assert all(done.wait(10) for _, done in others)
         assert excludes(lock)
 
@@ -147,17 +144,9 @@ def test_a_child_forked_as_a_lock_is_handed_over_has_a_free_one(step, n_waiting)
 def test_a_child_forked_while_another_thread_has_a_lock_has_a_free_one():
     lock = QuickLock()
     holder, may_end = held_in_a_thread(lock)
-    child = os.fork()
-    if child == 0:
-        good = False
-        try:
-            signal.alarm(20)
-            # a thread that may have the very number of the one that had it, which is no more
-            good = taken_in_a_thread(lock)[1].wait(10) and excludes(lock)
-        finally:
-            os._exit(0 if good else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    lock.__exit__(None, None, None)
+    # in a thread that may have the very number of the one that had it, which is no more
+    assert true_in_a_child(lambda: taken_in_a_thread(lock)[1].wait(10) and excludes(lock))
+    lock.__exit__()
     may_end.set()
     holder.join()
     assert excludes(lock)

@@ -593,53 +593,6 @@ def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
-@pytest.mark.thorough
-def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
-    """The handler that ends his wait lets go of the lock in place of who has it."""
-
-    class GivenUp(Exception):
-        pass
-
-    def give_up_one_wait():
-        lock, has, may_end = QuickLock(), threading.Event(), threading.Event()
-
-        def give_up(*_):
-            lock.__exit__(None, None, None)
-            raise GivenUp
-
-        def hold():
-            lock.__enter__()
-            has.set()
-            may_end.wait(60)
-
-        def work():
-            with lock:
-                pass
-
-        holder, last = threading.Thread(target=hold), threading.Thread(target=work, daemon=True)
-        holder.start()
-        assert has.wait(60)
-        last.start()
-        signal.signal(signal.SIGALRM, give_up)
-        with pytest.raises(GivenUp):
-            signal.setitimer(signal.ITIMER_REAL, 0.02)
-            with lock:
-                pass
-        last.join(10)
-        may_end.set()
-        holder.join()
-        return not last.is_alive()
-
-    before, interval = signal.getsignal(signal.SIGALRM), sys.getswitchinterval()
-    sys.setswitchinterval(10.0)  # so that nobody runs between
-    try:
-        assert all(give_up_one_wait() for _ in range(40))
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        sys.setswitchinterval(interval)
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
 def test_waits_broken_off_at_any_moment_lose_no_turn_and_give_none_twice():
     lock = QuickLock()
     inside, counts, stop = [], [0, 0, 0, 0], threading.Event()

@@ -84,14 +84,3 @@ def test_real_valued_rows_go_on_in_units_after_still_bits():
     for row in np.concatenate([losses, losses * 0.5, losses]):
         one.query(row)
     assert state_of(many) == state_of(one)
-
-
-def test_threads_agree():
-    packed = pack_losses(losses_of(7, 20_000, 500, movers=range(3000, 20_000, 1777)))
-    one, two = guard_of(500, 16), guard_of(500, 16)
-    for rows in (packed[:500], packed):
-        found = one.query_many(rows, trace=True)
-        same = two.query_many(rows, trace=True, n_threads=2)
-        assert_array_equal(same.values, found.values)
-        assert_array_equal(same.complexities, found.complexities)
-    assert state_of(one) == state_of(two)

@@ -439,14 +439,14 @@ def test_names(pool_of_40):
     made.add(Y_pred[:2])
     made.add(Y_pred[2:4], names=["svm", ("tree", 3)])
     assert list(made.names) == [0, 1, "svm", ("tree", 3)]
-    with pytest.raises(ValueError, match="names must be different ones, got 'svm' twice"):
-        made.add(Y_pred[4], names=["svm"])
-    with pytest.raises(ValueError, match="names must be one a model, 2, got 1"):
-        made.add(Y_pred[4:6], names=["a"])
-    with pytest.raises(TypeError, match="names must be a sequence, one a model, got 'ab'"):
-        made.add(Y_pred[4:6], names="ab")
-    with pytest.raises(TypeError, match=r"names must be hashable, got \[1\]"):
-        made.add(Y_pred[4], names=[[1]])
+    for names, message in [
+        (["svm", "a"], "names must be different ones, got 'svm' twice"),
+        (["a"], "names must be one a model, 2, got 1"),
+        ("ab", "names must be a sequence, one a model, got 'ab'"),
+        (["a", [1]], r"names must be hashable, got \[1\]"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=message):
+            made.add(Y_pred[4:6], names=names)
     made.add(Y_pred[:0])
     assert made.n_models == 4
 
@@ -460,14 +460,11 @@ def test_a_critical_value_is_the_rank_th_maximum():
 
 
 @pytest.mark.parametrize("n_models", [1, 7, 10**6])
-@pytest.mark.parametrize(
-    "maxima",
-    [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
-)
+# far out; too few vectors for any critical value
+@pytest.mark.parametrize("maxima", [np.full(1000, 9.0), np.full(4, 1.0)])
 def test_no_level_is_below_bonferronis(maxima, n_models):
-    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(
-        max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
-    )
+    far_out = norm.sf(9.0) if len(maxima) == 1000 else 0.0
+    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(max(DELTA / n_models, far_out))
 
 
 # ---- exact tests ---------------------------------------------------------------------------------

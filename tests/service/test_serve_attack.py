@@ -34,8 +34,7 @@ SLOW = (
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in EXACT],
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in EXACT]
 )
 def test_exact_answers_give_away_every_label(name):
     make, attack = EXACT[name]

@@ -13,8 +13,7 @@ from serving import TOKENS, Command, arguments, in_thread, octets_of, serve
 
 from radabound_fast import DeclaredSearch, FixedSequence, cli
 from radabound_fast.service import app, server
-from radabound_fast.service.parts import Part
-from radabound_fast.service.tokens import Tokens
+from radabound_fast.service.tokens import Part, Tokens
 
 M = 400
 Y = np.arange(M) % 2

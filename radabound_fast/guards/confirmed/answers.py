@@ -28,7 +28,7 @@ class Finalist(NamedTuple):
     gain: Comparison | None = None  # over the baseline
     # over the other finalists of its batch, by their names
     over: dict[str, Comparison] = {}  # noqa: RUF012 a default that nobody changes
-    passed: bool | None = None  # the verdict, where one was asked for
+    passed: bool | None = None  # the verdict, with release="pass"
     # limits by the normal approximation, where the proved ones are much wider, or by the bootstrap,
     # and what these were taken at
     asymptotic: tuple[float, float] | None = None

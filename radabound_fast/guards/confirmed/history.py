@@ -1,4 +1,4 @@
-"""Finalists on the confirmation rows of a search: what each may be told, and what that costs."""
+"""Finalists on the confirmation rows: what is released of each, and what that costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GRID_STEPS = 10_000
 
 
 class Question(NamedTuple):
-    """What was asked for about a finalist."""
+    """What is to be released of finalists, as `confirm` is called."""
 
     release: Release
     at_least: float | None
@@ -115,9 +115,9 @@ class History:
 
     def free_name(self, number: int) -> str:
         """Return what finalist `number` is called that came without a name."""
-        taken = {finalist.name for finalist in self.finalists}
+        in_use = {finalist.name for finalist in self.finalists}
         names = (f"finalist {place}" for place in count(number))
-        return next(name for name in names if name not in taken)
+        return next(name for name in names if name not in in_use)
 
     def check_name(self, model: Model) -> None:
         """ValueError if another model was confirmed by this name."""
@@ -136,41 +136,32 @@ def _finalist(fields: dict[str, Any]) -> Finalist:
     return Finalist(**fields | {"gain": gain, "over": over})
 
 
-class Bootstrap:
-    """Rademacher signs for the finalists of one batch, and the nats that they give claims.
+def bootstrap_nats(
+    sums: StudentisedSums, delta: float, claims: list[tuple[NDArray[Any], NDArray[Any] | None]]
+) -> Nats:
+    """``ln(2/a)``, a the level of the claims that the bootstrap speaks for, with delta for all.
 
-    Rows are losses, as `rows.moments` has them; delta is the error of all claims of one kind.
+    Claims are on the mean losses of rows, or on their gains over a base row.
     """
-
-    def __init__(self, n_samples: int, delta: float, seed: int) -> None:
-        self._n_samples, self._delta = n_samples, delta
-        signs = SignMatrix(n_samples, vectors_needed(delta), seed=seed, signs="generated")
-        self._sums = StudentisedSums(signs)
-
-    def nats(self, claims: list[tuple[NDArray[Any], NDArray[Any] | None]]) -> Nats:
-        """``ln(2/a)``, a the level of the claims that the bootstrap speaks for.
-
-        They are on the mean losses of rows, or on their gains over a base row.
-        """
-        m, every, parts = self._n_samples, self._sums.extremes(), [np.empty(0, np.bool_)]
-        for rows, base in claims:
-            if base is None:
-                moments, of_base = moments_of(rows, m), None
-                means = moments.means
-            else:
-                moments = moments_of_gains(rows, base, m)
-                means = -moments.means  # T is of a row's loss less the base's
-                of_base = signed_sums(self._sums.signs, base[np.newaxis])[0]
-            extremes = self._sums.extremes(of_base)
-            self._sums.update(rows, [(extremes, means, moments.scales_of_enough(m))])
-            every.join(extremes)
-            parts.append(moments.enough(m))
-        enough = np.concatenate(parts)
-        if not enough.any():
-            return [None] * len(enough)
-        share = self._delta * float(enough.mean())  # the others have theirs by Bonferroni
-        nats = math.log(2.0 / two_sided_level(every, share, int(enough.sum())))
-        return [nats if is_enough else None for is_enough in enough.tolist()]
+    m, every, parts = sums.signs.n_samples, sums.extremes(), [np.empty(0, np.bool_)]
+    for rows, base in claims:
+        if base is None:
+            moments, of_base = moments_of(rows, m), None
+            means = moments.means
+        else:
+            moments = moments_of_gains(rows, base, m)
+            means = -moments.means  # T is of a row's loss less the base's
+            of_base = signed_sums(sums.signs, base[np.newaxis])[0]
+        extremes = sums.extremes(of_base)
+        sums.update(rows, [(extremes, means, moments.scales_of_enough(m))])
+        every.join(extremes)
+        parts.append(moments.enough(m))
+    enough = np.concatenate(parts)
+    if not enough.any():
+        return [None] * len(enough)
+    share = delta * float(enough.mean())  # the others have theirs by Bonferroni
+    nats = math.log(2.0 / two_sided_level(every, share, int(enough.sum())))
+    return [nats if is_enough else None for is_enough in enough.tolist()]
 
 
 @dataclass(frozen=True)
@@ -319,16 +310,18 @@ class Confirmation:
 
     def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
         """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
-        k = len(candidates)
-        without: Nats = [None] * k
+        k, m, delta = len(candidates), self.rows.n_samples, self.delta / self._n_families
+        gains: Nats = [None] * k
         if self.seed is None:
-            return without, without, [None] * (math.comb(k, 2) if self.pairs else 0)
-        bootstrap = Bootstrap(self.rows.n_samples, self.delta / self._n_families, self.seed)
-        rows, gains = self.rows.in_units(candidates), without
+            return gains, gains, [None] * (math.comb(k, 2) if self.pairs else 0)
+        signs = SignMatrix(m, vectors_needed(delta), seed=self.seed, signs="generated")
+        sums, rows = StudentisedSums(signs), self.rows.in_units(candidates)
         if self.baseline is not None:
-            gains = bootstrap.nats([(rows, self.rows.in_units([self.baseline])[0])])
+            base = self.rows.in_units([self.baseline])[0]
+            gains = bootstrap_nats(sums, delta, [(rows, base)])
         pairs = [(rows[n:], row) for n, row in enumerate(rows[:-1], 1)] if self.pairs else []
-        return bootstrap.nats([(rows, None)]), gains, bootstrap.nats(pairs)
+        values = bootstrap_nats(sums, delta, [(rows, None)])
+        return values, gains, bootstrap_nats(sums, delta, pairs)
 
     def end(self, turn: Turn) -> History:
         """Release all of every finalist, if that has not happened yet."""

@@ -69,9 +69,9 @@ class ConfirmedSearch(Guard):
         rows, for a search that scored by other means, such as cross-validation on training rows.
     n_batches : int or None, default 1
         How many times finalists will be confirmed: each batch has delta / n_batches, and pays for
-        what earlier ones were told.  None: any number; batch t has delta / (t (t + 1)).
+        what earlier ones released.  None: any number; batch t has delta / (t (t + 1)).
     seed : int, optional
-        Draws the confirmation rows; by default one is drawn and kept.
+        Draws the confirmation rows; by default one is drawn and stored.
     rows : array_like of bool, shape (n_samples,), optional
         The confirmation rows, chosen elsewhere by a rule that read neither labels nor predictions:
         the last weeks, another site.  In place of `confirm_share` and `seed`.
@@ -105,9 +105,9 @@ class ConfirmedSearch(Guard):
     Notes
     -----
     The limits of batch t are taken at ``ln(2/delta) + ln(1/u(t)) + ln s_t`` nats, s_t its
-    finalists and u(t) its share of delta, and at ``ln M_i`` more for every earlier batch i, which
-    was told one of M_i possible outcomes (Result 31 of docs/explanation/theory.md).  They are those
-    of the metric for one model fixed in advance, on the confirmation rows.
+    finalists and u(t) its share of delta, and at ``ln M_i`` more for every earlier batch i, of
+    which one of M_i outcomes was released (Result 31 of docs/explanation/theory.md).  They are
+    those of the metric for one model fixed in advance, on the confirmation rows.
 
     A model may be trained again on the search rows before it is confirmed.  Trained again on the
     confirmation rows it is another model, of which nothing is said.
@@ -228,11 +228,11 @@ class ConfirmedSearch(Guard):
         part = self.search_part
         if part is None:
             raise ValueError("score needs search rows, and all rows are kept for the end")
-        taken = self._taken(self._search, y_pred, ndim, "y_pred")
+        rows = self._rows_of(self._search, y_pred, ndim, "y_pred")
         if isinstance(part, Holdout):
             truth = part.truth
-            return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
-        losses = SearchLosses.read(taken, part.n_samples, ndim, None)
+            return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(rows, ndim)))
+        losses = SearchLosses.read(rows, part.n_samples, ndim, None)
         totals, shifts = losses.columns
         return np.asarray(totals / (part.n_samples << shifts))
 
@@ -346,9 +346,9 @@ class ConfirmedSearch(Guard):
 
     def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
         with read_as(y_pred=name, losses=name):
-            return self._rows.read(self._taken(self._confirmation, y_pred, 1, name), name)
+            return self._rows.read(self._rows_of(self._confirmation, y_pred, 1, name), name)
 
-    def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
+    def _rows_of(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
         """The part's rows of predictions or losses, which may be of all rows."""
         if self._holdout.labels is not None:
             self._holdout.labels.check_rows(y_pred, ndim, name, part.rows)
@@ -410,7 +410,11 @@ class ConfirmedSearch(Guard):
 
         Any number of processes and threads on one machine may open it.  What is confirmed is
         counted there before it is released, whatever crashes.  The file is open for the length of
-        a call.  Errors are those of `RadaBound.open`.
+        a call.  Errors, and `holdout_id`, are those of `RadaBound.open`.
+
+        Other parameters are those of the constructor.  They must be those that the database was
+        made with, which has the rows, but not the baseline: pass that each time.  Without delta all
+        are those of the database, which must exist.
 
         Parameters
         ----------
@@ -423,11 +427,6 @@ class ConfirmedSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
-
-        The other parameters are those of the constructor, and `holdout_id` that of
-        `RadaBound.open`.  They must be those that the database was made with, which has the rows,
-        but not the baseline: pass that each time.  Without delta all others are those of the
-        database, which must exist.
         """
         return cls._open(locals())
 

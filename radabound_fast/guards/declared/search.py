@@ -62,7 +62,8 @@ class DeclaredSearch(Guard):
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and any worker may copy, pickle or
     fork it and use it as a scorer, if a key stands for one model in all copies: copies do not know
-    of each other.  A search that is opened from a database (`open`) knows of all.
+    of each other, so that nobody notices where it does not.  A search that is opened from a
+    database (`open`) knows of all.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class DeclaredSearch(Guard):
         How much leaves: values and intervals as they are, or on labels values rounded to multiples
         of a step, and intervals that are widened by what that hides.
     n_best : int, optional
-        Store the n best answers alone, for 10^8 models: others take about 40 bytes a query.
+        Store the n best answers alone, for 10^8 models: all would take about 40 bytes a query.
 
     Raises
     ------
@@ -386,7 +387,7 @@ class DeclaredSearch(Guard):
     def take(
         self, partials: Iterable[Partial], *, keys: Any = None, reruns: Any = None
     ) -> DeclaredSearchAnswers:
-        """Answer rows that were counted elsewhere; each has its key with it.
+        """Answer rows that were counted elsewhere (docs/how-to/count-losses-elsewhere.md).
 
         Parameters
         ----------
@@ -415,18 +416,6 @@ class DeclaredSearch(Guard):
         -----
         Rows that were added up from parts of the samples, or counted by another program, have no
         fingerprints: where such a key comes again, its counts alone are compared.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> search = DeclaredSearch(1000, 10**8, delta=0.1, n_best=3)
-        >>> losses = np.random.default_rng(0).random((30, 1000)) < 0.1
-        >>> task = search.task()
-        >>> partials = [task.reduce(losses[i::3], keys=range(i, 30, 3)) for i in (2, 0, 1)]
-        >>> search.take(partials, keys=range(30))  # anywhere, in any order
-        DeclaredSearchAnswers(3 answers, halted=False, n_answered=30)
-        >>> search.best.key, round(search.best.low, 4), round(search.best.high, 4)
-        (19, 0.0411, 0.1498)
         """
         if keys is None and reruns is not None:
             raise ValueError("reruns must be left out without keys")
@@ -607,6 +596,8 @@ class DeclaredSearch(Guard):
     ) -> Comparison:
         """Return how much better the first of two models of the space is, chosen however you like.
 
+        docs/how-to/compare-models.md has examples.
+
         Parameters
         ----------
         y_pred_a, y_pred_b : array_like, shape (n_samples,)
@@ -629,18 +620,6 @@ class DeclaredSearch(Guard):
         keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  They are the narrower, the fewer the rows on which the models
         differ.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> y_true = rng.integers(0, 2, 4000)
-        >>> search = DeclaredSearch(y_true, 1000, delta=0.1)
-        >>> a = y_true ^ (rng.random(4000) < 0.2)
-        >>> b = a ^ (rng.random(4000) < 0.06)  # spoilt a little: it errs in .236
-        >>> comparison = search.compare(a, b, key_a=17, key_b=503)
-        >>> [round(limit, 4) for limit in comparison[:3]]
-        [0.0328, 0.0133, 0.0541]
         """
         truth = self._task.truth
         if truth is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -24,7 +24,7 @@ from radabound_fast.guards.candidates import (
     rows_of,
     to_bytes,
 )
-from radabound_fast.guards.gate.rules import CONDITIONS, GateRules
+from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, Stored
 from radabound_fast.guards.gate.verdicts import GateReport, History, JudgedCandidate, Verdict
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Opening, check_same
@@ -437,9 +437,7 @@ class Gate(Guard, Owned):
 
         return self._events.turn(work)
 
-    def _judged(
-        self, stored: Callable[[int], Candidate], history: History, verdict: Verdict
-    ) -> JudgedCandidate:
+    def _judged(self, stored: Stored, history: History, verdict: Verdict) -> JudgedCandidate:
         nats = self._nats(history.counts(verdict.number)) + math.log(2 * self._rules.n_estimates)
         candidate, other = stored(verdict.number), verdict.compared_with
         estimates = self._rules.estimates(self._readable(), candidate, other, stored, nats)
@@ -469,28 +467,26 @@ class Gate(Guard, Owned):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the gate that is kept in a database, made now if there is none.
+        """Open the gate that is stored in a database, made now if there is none.
 
         Any number of processes and threads on one machine may open it.  A verdict is stored before
-        it is returned, whatever crashes.  The file holds the conditions, the candidates'
-        predictions (or losses), the verdicts and a salted hash of the labels; it holds neither
-        labels nor counts.  Slices are kept as they are: one that is made of the labels shows them
-        to whoever reads the file.  Errors are those of `RadaBound.open`.
+        it is returned, whatever crashes.  Errors, and `holdout_id`, are those of `RadaBound.open`.
+
+        Other parameters are those of the constructor.  What is left out is as in the database, or
+        as the constructor's default in a new one; what is passed must be what it was made with.
 
         Parameters
         ----------
         path : path
-            The database.
+            The database.  It holds the conditions, the candidates' predictions (or losses), the
+            verdicts and a salted hash of the labels, but neither labels nor counts.  Slices are
+            stored as they are: one that is made of the labels shows them to whoever reads the file.
         judged : array_like, Holdout, int or Losses, optional
             The database opens only for the rows that it was made with.  May be left out where it
             exists: then no verdict is given, and what was is shown.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
-
-        The other parameters are those of the constructor, and `holdout_id` that of
-        `RadaBound.open`.  What is left out is as in the database, or as the constructor's default
-        in a new one; what is passed must be what the database was made with.
         """
         return cls._open(locals())
 

@@ -19,6 +19,7 @@ from radabound_fast.rows.parts import rows_of_text, text_of_rows
 from radabound_fast.rows.rounded import Rounded
 
 Slices = dict[str, NDArray[np.bool_]]
+Stored = Callable[[int], Candidate]  # the candidates by number; 0 is the first baseline
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +50,9 @@ class GateRules:
             arguments["n_candidates"] = check_count(n_candidates=arguments["n_candidates"])
         arguments["promote"] = check_bool(promote=arguments["promote"])
         arguments["slices"] = _slices_of(arguments["slices"], n_samples)
-        rules = cls(**arguments | {"delta": check_delta(arguments["delta"])})
-        rules._check_together()
-        return rules
+        return cls(**arguments | {"delta": check_delta(arguments["delta"])})
 
-    def _check_together(self) -> None:
+    def __post_init__(self) -> None:
         if self.slice_margin < 0.0:
             raise ValueError(f"slice_margin must not be negative, got {self.slice_margin!r}")
         if not self.has_baseline:
@@ -135,21 +134,18 @@ class GateRules:
         self,
         rows: CandidateRows,
         candidate: Candidate,
-        compared_with: int | None,
-        stored: Callable[[int], Candidate],
+        other: int | None,
+        stored: Stored,
         nats: float,
     ) -> dict[str, Estimate]:
-        """Return the estimates that the conditions are about, by name.
-
-        `stored` has the candidates by number; 0 is the first baseline.
-        """
+        """Return the estimates that the conditions are about, by name, against another's number."""
         estimates = {"value": rows.value(candidate, nats)}
-        if compared_with is None:
+        if other is None:
             return estimates
-        production = stored(compared_with)
+        production = stored(other)
         estimates["gain"] = rows.gain(production, candidate, nats)
         if self.total_margin is not None:
-            first = production if compared_with == 0 else stored(0)
+            first = production if other == 0 else stored(0)
             estimates["total gain"] = rows.gain(first, candidate, nats)
         for name, where in self.slices.items():
             estimates[f"gain on {name}"] = rows.gain(production, candidate, nats, where)
@@ -186,10 +182,10 @@ def _slices_of(slices: Mapping[str, Any] | None, n_samples: int) -> Slices:
     if not isinstance(slices, Mapping):
         raise TypeError(f"slices must be a mapping of names to rows, got {type(slices).__name__}")
     masks: Slices = {}
-    for name, given in slices.items():
+    for name, rows in slices.items():
         if not isinstance(name, str):
             raise TypeError(f"slices must have names that are strings, got {name!r:.50}")
-        mask = as_array(given, f"slices[{name!r}]")
+        mask = as_array(rows, f"slices[{name!r}]")
         check_shape(mask, n_samples, 1, f"slices[{name!r}]")
         if mask.dtype != np.bool_:
             raise TypeError(f"slices[{name!r}] must be bool, one a row, got dtype {mask.dtype}")

@@ -1,4 +1,4 @@
-"""What a `Gate` has said: its verdicts, their history, and what it tells when it is closed."""
+"""What a `Gate` has said: its verdicts, their history, and its report."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class JudgedCandidate(NamedTuple):
     Attributes
     ----------
     verdict : Verdict
-        As it was given.
+        As it was returned.
     nats : float
         What each limit was paid for: it is wrong with probability at most exp(-nats).
     estimates : dict of str to Estimate
