@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_n_samples, shown
 from radabound_fast._kernels.support import sealed
+from radabound_fast._ownership import SetOnce
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
 _noting = threading.Lock()
+_ATTRIBUTES = """n_samples weighting labels truth metric greater_is_better limits_of_metric takes
+classes pos_label"""
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -33,8 +36,10 @@ def _n_frames_of_package() -> int:
     return n_frames
 
 
-class _Judged:
+class _Judged(SetOnce):
     """The part that `Holdout` and `Losses` share: how rows count, and which guards there are."""
+
+    _set_once = tuple(_ATTRIBUTES.split())
 
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
         self.n_samples: Final = n_samples

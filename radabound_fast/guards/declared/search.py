@@ -758,7 +758,8 @@ class DeclaredSearch(Guard):
         to_read = opening.holdout is None  # a search that was made on labels, without them
         release = "interval" if to_read else given["release"]
         search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
+        secret = bytes.fromhex(stored["secret"])
+        vars(search)["release"] = given["release"]  # which losses, to read with, have none of
         search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search

@@ -112,6 +112,7 @@ class Gate(Guard, Owned):
     (True, 1, 0)
     """
 
+    allow_reruns = False
     tells: ClassVar[Literal["scores", "verdicts"]] = "verdicts"
     _instead: ClassVar[str] = (
         "send predictions to the process that owns it, or share it as a database (open)"
