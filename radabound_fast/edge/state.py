@@ -139,9 +139,16 @@ class EdgeState:
             and l together are too large.
         """
         # which checks the arguments, and draws the seed
-        options: dict[str, Any] = {"n_vectors": n_vectors, "seed": seed, "signs": "generated"}
-        options |= {} if max_queries is None else {"max_queries": max_queries}
-        guard = guard_by_bound(bound, n_samples, epsilon=epsilon, delta=delta, **options)
+        guard = guard_by_bound(
+            bound,
+            n_samples,
+            epsilon=epsilon,
+            delta=delta,
+            n_vectors=n_vectors,
+            max_queries=max_queries,
+            seed=seed,
+            signs="generated",
+        )
         m, n_vectors = guard.n_samples, guard.n_vectors
         if m > MOST_SAMPLES:
             raise ValueError(f"n_samples must be below 2**31 on a small machine, got {m}")

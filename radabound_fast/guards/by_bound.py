@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 def guard_by_bound(bound: str, judged: Any, **parameters: Any) -> SignedGuard:
     """Make a `FixedSequence` for "fixed-sequence", a `RadaBound` for a bound of the paper."""
     if check_choice(BOUNDS, bound=bound) in PAPER_BOUNDS:
+        most = parameters.pop("max_queries", None)
+        if most is not None:
+            raise ValueError(f"max_queries must be left out with bound={bound!r}, got {most}")
         return RadaBound(judged, bound=bound, **parameters)
     return SignedSequence(judged, **parameters)
 

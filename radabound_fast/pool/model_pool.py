@@ -303,15 +303,9 @@ class ModelPool:
     def _steps(self) -> StepDown:
         if self._judge.baseline is None:
             raise ValueError("baseline must be given to the pool for better(), got none")
-        return StepDown(
-            self._judge,
-            self._sums,
-            self._extremes[1],
-            self._sums.extremes(self._base_sums),
-            Moments.joined(self._gains),
-            np.concatenate(self._p_values),
-            self.delta,
-        )
+        beside = self._extremes[1], self._sums.extremes(self._base_sums)
+        gains, p_values = Moments.joined(self._gains), np.concatenate(self._p_values)
+        return StepDown(self._judge, self._sums, *beside, gains, p_values, self.delta)
 
     def _comparisons(self) -> Comparisons:
         self._front.prune()

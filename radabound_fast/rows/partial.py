@@ -217,12 +217,10 @@ def _as_ids(ids: Any, n_rows: int) -> NDArray[np.int64]:
 class Partial:
     """What some rows come to at some samples: a few numbers a row, made by a task's `reduce`.
 
-    ``a + b`` are the same rows at the samples of both, which must not overlap; `sum` of several
-    does too.  Once all samples are there the partial `is_whole`, and may be taken in by the guard
-    (`take`).  It can be pickled; `to_bytes` and `from_bytes` are for what outlives a program, and
-    check what they read.
-
-    ``len(partial)`` is its number of rows, k.
+    ``a + b`` are the same rows at the samples of both, which must not overlap; so is `sum` of
+    several.  Once all samples are there the partial `is_whole`, and the guard may `take` it in.  It
+    can be pickled; `to_bytes` and `from_bytes` are for what outlives a program, and check what they
+    read.  ``len(partial)`` is its number of rows, k.
 
     Attributes
     ----------
@@ -249,12 +247,6 @@ class Partial:
         For a `DeclaredSearch`: the prices of the keys, or of each of them.
     fingerprints : ndarray of uint64, shape (k,), or None
         For a `DeclaredSearch` that stores all answers: keyed hashes of whole rows.
-
-    Notes
-    -----
-    Of k rows under l vectors a whole partial has ``8 k + 16 l`` bytes, any other
-    ``(8 + 4 l) k``, or with real-valued losses ``(8 + 8 l) k``; ids and fingerprints have 8 bytes a
-    row each.
     """
 
     identity: bytes

@@ -152,20 +152,18 @@ def test_a_key_is_shown_in_plain_values(key, said):
 )
 @pytest.mark.parametrize("good", [True, False])
 def test_a_baseline_has_its_value_and_a_gain_its_words(options, value, good):
-    halves = value is not None
-    baseline = np.full(M, 0.5) if halves else BASELINE
+    baseline = BASELINE if value is None else np.full(M, 0.5)
     search = search_of(LABELS, 3, baseline=baseline, **options)
     search.query(LABELS if good else 1 - LABELS, key=1)
     report = search.report()
-    if not halves:  # as a model
+    if value is None:  # as a model
         value = search_of(LABELS, 3, **options).query(BASELINE, key=0).value
     assert report.baseline == pytest.approx(value)
+    said = " Its mean loss is lower" if report.best.gain >= 0 else " Its mean loss is higher"
+    said += " than that of the baseline by "
     if options["metric"] == "accuracy":
-        assert f" It errs {'less' if good else 'more'} often than the baseline by 0." in str(report)
-    elif report.best.gain >= 0:
-        assert " Its mean loss is lower than that of the baseline by " in str(report)
-    else:
-        assert " Its mean loss is higher than that of the baseline by " in str(report)
+        said = f" It errs {'less' if good else 'more'} often than the baseline by 0."
+    assert said in str(report)
 
 
 @pytest.mark.parametrize(
