@@ -473,9 +473,9 @@ def system(request, monkeypatch):
         reached = {"client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
         reached |= {"key": "x", "secret": "x"}
     else:
-        pytest.importorskip("gcsfs")
-        # gcsfs would first ask one over TLS what a bucket is
+        # gcsfs, as it is imported: it would first ask one over TLS what a bucket is
         monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        pytest.importorskip("gcsfs")
         emulator = pytest.importorskip("gcp_storage_emulator.server")
         server = emulator.create_server("127.0.0.1", 0, in_memory=True)
         server.start()
