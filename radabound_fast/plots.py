@@ -479,7 +479,7 @@ def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
 
 
 class _Picture:
-    """The style of all figures: one pair of axes, queries from left to right, names beside it."""
+    """The style of all figures: one pair of axes, queries from left to right, named curves."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from support import write_rows
 
 from radabound_fast import pack_losses
 from radabound_fast.files import reading as files
-from radabound_fast.files.place import SUFFIXES, split_key
+from radabound_fast.files.place import SUFFIXES, split_key, stem_of
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -553,3 +553,12 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("file", "key"), [("p.npz", "a"), ("p.npz", "k"), ("p.NPZ", "k.npy")])
 def test_the_key_is_what_follows_the_last_file_of_a_path(folder, file, key):
     assert split_key(f"{folder}{file}:{key}") == (f"{folder}{file}", key)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [("a/tree 1.NPY", "tree 1"), ("b.csv.gz", "b"), ("d/c.zarr/", "c"), ("c.zarr/key", "key"),
+     ("of.npz:k", "of")],
+)  # fmt: skip
+def test_a_model_is_called_by_its_file_or_its_array(name, stem):
+    assert stem_of(name) == stem
