@@ -57,16 +57,14 @@ def add_confirm(commands: Any) -> None:
         "--n-batches", metavar="N", help='1, or more, or "any"',
         type=lambda text: text if text == _ANY else options.integer(text),
     )  # fmt: skip
+    kept = "or: 1 for a row that is kept, else 0"
+    options.add(rules, seed="of the split (default: drawn, and kept)", rows=kept)
     options.add(
         rules,
-        seed="of the split (default: drawn, and kept)",
-        rows="or: 1 for a row that is kept, else 0",
+        stratify="as many of every class in each part",
+        pairs="compare the finalists of a batch",
+        limits="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
     )
-    once = {"action": "store_const", "const": True}
-    options.add_one(rules, "stratify", help="as many of every class in each part", **once)
-    options.add_one(rules, "pairs", help="compare the finalists of a batch", **once)
-    limits = "bootstrap: also asymptotic ones, narrower where finalists are alike (proved)"
-    options.add(rules, limits=limits)
     options.add(rules, *options.OF_PREDICTIONS)
     options.add(
         parser.add_argument_group("output"),

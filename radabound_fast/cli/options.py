@@ -143,7 +143,10 @@ def flag_of(option: str) -> str:
 
 def values(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
-    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    named = {name: getattr(args, name, None) for name in names}
+    return {
+        name: value for name, value in named.items() if value is not None and value is not False
+    }
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:

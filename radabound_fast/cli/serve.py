@@ -86,9 +86,9 @@ def add_serve(commands: Any) -> None:
         space_size="of declared-search: keys are whole numbers below it",
         space="of declared-search: names with lists, or with intervals {from, to, step}",
     )
-    options.add_one(guard, "allow_reruns", default=None, help="of declared-search")
     options.add(
         guard,
+        allow_reruns="of declared-search",
         step="of ladder",
         round="of radabound, fixed-sequence and declared-search: answer in multiples of STEP, with "
         "intervals that are widened by what that hides",

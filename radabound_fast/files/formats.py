@@ -19,7 +19,7 @@ import numpy as np
 
 from radabound_fast._checks import counted
 from radabound_fast._extras import needs
-from radabound_fast.files.place import is_url, opened, split_key
+from radabound_fast.files.place import ARRAYS, is_url, opened, split_key
 
 
 class Source(NamedTuple):
@@ -287,8 +287,4 @@ def zarr_source(name: str, transpose: bool) -> Source:
 
 
 # what opens a file of each suffix; tables are `files.tables`'s, .csv files `files.csv`'s
-FORMATS: dict[str, Callable[[str, bool], Source]] = {
-    ".npy": npy_source,
-    ".npz": npz_source,
-    ".zarr": zarr_source,
-}
+FORMATS = dict(zip(ARRAYS, (npy_source, npz_source, zarr_source), strict=True))
