@@ -106,9 +106,7 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     if parameters.get("n_batches") == _ANY:
         parameters["n_batches"] = None
     if args.labels is None:
-        if args.close_out:
-            raise ValueError("--labels must be given with --close-out")
-        others = ("finalist", "search_rows", "rows", *_NEW)
+        others = ("finalist", "search_rows", "rows", "close_out", *_NEW)
         options.check_absent(args, others, "--labels must be given with {}")
         if is_new:
             raise ValueError("--labels and --delta must be given to make FILE")

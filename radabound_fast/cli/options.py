@@ -223,12 +223,10 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:
     if labels.dtype.kind not in "biuf":
         return text
-    with contextlib.suppress(ValueError):
-        return int(text)
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(text)
+    raise ValueError(f"--pos-label must be a number, as the labels are, got {text}")
 
 
 def read_rows(path: str, what: str) -> NDArray[np.bool_]:
