@@ -114,8 +114,8 @@ cdef class Answer:
     def as_metrics(self, prefix="holdout_"):
         """What a tracker of experiments logs: floats by name, and nothing that the answer withholds.
 
-        ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, and of a
-        search with a baseline the gain and its limits.
+        ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, or another
+        `prefix`, and of a search with a baseline the gain and its limits.
         """
         values = self.to_dict()
         return {f"{prefix}{name}": float(values[name]) for name in METRICS if name in values}

@@ -65,7 +65,7 @@ class Bound(ABC):
 
     @abstractmethod
     def threshold(self, delta: float) -> float:
-        """The largest delta' at which a query is answered, for a delta in (0, 1)."""
+        """The largest delta' at which a query is answered, for a `delta` in (0, 1)."""
 
     def admits(
         self,

@@ -96,7 +96,7 @@ class Free:
         return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
 
     def last_alike(self, query: int) -> int:
-        """The last query from this one on whose nats are the same."""
+        """The last from a `query` on whose nats are the same."""
         end: int = 2 ** query.bit_length() - 1
         return min(end, self.n_flat) if query <= self.n_flat else end
 

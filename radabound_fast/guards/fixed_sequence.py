@@ -154,7 +154,7 @@ class FixedSequence(HaltingGuard):
         raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
-        """Return the metric of one model, if it is known to within epsilon.
+        """Return an `Answer` with the metric of one model, if it is known to within epsilon.
 
         Parameters
         ----------
@@ -238,8 +238,9 @@ class FixedSequence(HaltingGuard):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Without epsilon and delta all parameters are those of the database; labels without a metric
-        are measured as it says.
+        Other parameters are those of the class, and must be those that the database was made with.
+        Without epsilon and delta all are those of the database; labels without a metric are
+        measured as it says.
         """
         return cls._open(locals())
 

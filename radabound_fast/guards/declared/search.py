@@ -310,6 +310,8 @@ class DeclaredSearch(Guard):
     ) -> DeclaredSearchAnswer:
         """Return the metric of the model of a key, and limits of its population value.
 
+        They are in a `DeclaredSearchAnswer`, with a baseline the gain and its limits as well.
+
         Parameters
         ----------
         y_pred : array_like, shape (n_samples,)
@@ -349,7 +351,7 @@ class DeclaredSearch(Guard):
     def query_many(
         self, Y_pred: Any, *, keys: Any, reruns: Any = None, n_threads: int = 1
     ) -> DeclaredSearchAnswers:
-        """Return the answers to several queries, as `query` gives each.
+        """Return `DeclaredSearchAnswers` to several queries, as `query` gives each.
 
         Parameters
         ----------
@@ -596,7 +598,7 @@ class DeclaredSearch(Guard):
     ) -> Comparison:
         """Return how much better the first of two models of the space is, chosen however you like.
 
-        docs/how-to/compare-models.md has examples.
+        A `Comparison`, of which docs/how-to/compare-models.md has examples.
 
         Parameters
         ----------
@@ -663,7 +665,7 @@ class DeclaredSearch(Guard):
 
     @sealed
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
-        """Return the ROC curve of a model, and a band for the population's curve.
+        """Return the ROC curve of a model, and a band for the population's: a `RocBand`.
 
         It holds at all thresholds at once, so that one may be tuned on the holdout for nothing.
 
