@@ -57,8 +57,8 @@ def add_confirm(commands: Any) -> None:
         "--n-batches", metavar="N", help='1, or more, or "any"',
         type=lambda text: text if text == _ANY else options.integer(text),
     )  # fmt: skip
-    kept = "or: 1 for a row that is kept, else 0"
-    options.add(rules, seed="of the split (default: drawn, and kept)", rows=kept)
+    rows = "or: 1 for a row that is kept, else 0"
+    options.add(rules, seed="of the split (default: drawn, and kept)", rows=rows)
     options.add(
         rules,
         stratify="as many of every class in each part",

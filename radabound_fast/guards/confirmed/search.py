@@ -463,11 +463,11 @@ class ConfirmedSearch(Guard):
             search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
             search._metric = Measure.from_description(stored["metric"], None)
             return search
-        beside = {part: opening.given[part] for part in ("seed", "rows", "baseline")}
+        beside = {part: opening.arguments[part] for part in ("seed", "rows", "baseline")}
         if beside["seed"] is None and beside["rows"] is None:
             # without a seed the rows were chosen elsewhere
             beside |= {"rows": rows} if stored["seed"] is None else {"seed": stored["seed"]}
-        search = cls(holdout, **(opening.given if opening.are_given else parameters) | beside)
+        search = cls(holdout, **(opening.arguments if opening.has_needed else parameters) | beside)
         search._secret = bytes.fromhex(stored["secret"])
         check_same(opening.name, search._description(), stored)
         return search

@@ -37,7 +37,13 @@ from radabound_fast.guards.declared.rows import Rows
 from radabound_fast.guards.declared.task import Expected, KeyedRows, SearchTask, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Opening, check_same
-from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
+from radabound_fast.guards.release import (
+    Release,
+    described,
+    release_from,
+    rounding,
+    rounding_sentence,
+)
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import COUNTED, MEANS, MeanLoss, Measure, RocBand, Truth, roc_band
 from radabound_fast.rows.partial import Partial, each_of, listed
@@ -301,7 +307,7 @@ class DeclaredSearch(Guard):
             f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
             f"is {claim}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}."
-            f"{rounding_told(self._rounded)} Assumed: {measure.assumed}; {assumed}"
+            f"{rounding_sentence(self._rounded)} Assumed: {measure.assumed}; {assumed}"
         )
 
     @sealed
@@ -750,17 +756,19 @@ class DeclaredSearch(Guard):
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
-        n_samples, given = parameters.pop("n_samples"), opening.given
-        if opening.are_given:
+        n_samples, arguments = parameters.pop("n_samples"), opening.arguments
+        if opening.has_needed:
             opening.apart()  # raises where there is nothing to judge
         else:
-            given = parameters | {"baseline": given["baseline"]}
-            given["space"] = from_description(given["space"])
-            given["release"] = release_from(given["release"])
+            arguments = parameters | {"baseline": arguments["baseline"]}
+            arguments["space"] = from_description(arguments["space"])
+            arguments["release"] = release_from(arguments["release"])
         to_read = opening.holdout is None  # a search that was made on labels, without them
-        release = "interval" if to_read else given["release"]
-        search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
+        release = "interval" if to_read else arguments["release"]
+        search = cls(
+            opening.as_stored(stored["metric"], n_samples), **arguments | {"release": release}
+        )
+        search.release, secret = arguments["release"], bytes.fromhex(stored["secret"])
         search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search

@@ -503,7 +503,7 @@ class Gate(Guard, Owned):
 
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
-        parameters, changes = dict(stored["parameters"]), dict(opening.given)
+        parameters, changes = dict(stored["parameters"]), dict(opening.arguments)
         n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
         holdout = opening.as_stored(stored["metric"], n_samples)
         row_ids = changes.pop("row_ids", stored["row_ids"])
