@@ -143,10 +143,8 @@ def flag_of(option: str) -> str:
 
 def values(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
-    named = {name: getattr(args, name, None) for name in names}
-    return {
-        name: value for name, value in named.items() if value is not None and value is not False
-    }
+    named = ((name, getattr(args, name, None)) for name in names)
+    return {name: value for name, value in named if not (value is None or value is False)}
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:

@@ -413,6 +413,8 @@ def test_hard_classes_are_noted_where_scores_are_meant(run, folder, metric):
     given = [*SEARCH, "--predictions", "p.npy", "--metric", metric]
     note = f"are one of two values, as classes are; {metric} is meant for "
     assert note in run(*given)[1] and note in json.loads(run(*given, "--json")[1])["search"]["note"]
+    state = [*given, "--state", "s.db"]  # of which a second run answers nothing
+    assert note in run(*state)[1] and note not in run(*state)[1]
     soft = np.clip(PREDICTIONS * 0.8 + 0.1 * RNG.random((K, M)), 0, 1)
     np.save("p.npy", np.vstack([PREDICTIONS[:-1], soft[:1]]))  # a single one
     assert note not in run(*given)[1]
