@@ -120,7 +120,7 @@ class Answers(Sequence[AnswerT_co]):
         return self._column("number", np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the values of each field by name: an array, or a list of keys."""
+        """Return the values of each field by name: an array, or a list if they are no numbers."""
         shared = (self.values, self.lows, self.highs, self.half_widths, self.numbers)
         return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
 
