@@ -236,9 +236,9 @@ def test_every_room_is_on_a_floor():
 def test_what_is_forbidden_would_be_seen(monkeypatch):
     bad = (
         "from radabound_fast.cli import main\n"
-        "def f(holdout, x):\n"
+        "def f(holdout, x_given):\n"
         '    """Of a holdout."""\n'
-        "    return isinstance(x, (int, DeclaredSearch)), holdout._hidden_here\n"
+        "    return isinstance(x_given, (int, DeclaredSearch)), holdout._hidden_here\n"
     )
     home = Path("__init__.py")
     only = {home: sources()[home], Path("rows/bad.py"): ast.parse(bad)}
@@ -253,5 +253,5 @@ if __name__ == "__main__":
         rooms = sorted({module for module, _ in imported(path, tree)})
         print(f"{path!s:36} {' '.join(rooms)}")
     for what, check in CHECKS.items():
-        found = list(check())
-        print(f"\n{len(found)} {what}", *found, sep="\n  ")
+        places = list(check())
+        print(f"\n{len(places)} {what}", *places, sep="\n  ")
