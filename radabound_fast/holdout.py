@@ -101,7 +101,7 @@ class Losses(_Judged):
     classes = pos_label = labels = None
 
     def part(self, rows: NDArray[np.bool_]) -> Losses:
-        """Return some of the rows as a holdout of their own."""
+        """Return the `rows`, bool of shape (n_samples,), as a holdout of their own."""
         weights, groups = _parts(self.weighting, rows)
         return Losses(int(rows.sum()), sample_weight=weights, groups=groups)
 
@@ -219,17 +219,20 @@ class Holdout(_Judged):
         )
 
     def part(self, rows: NDArray[np.bool_]) -> Holdout:
-        """Return some of the rows as a holdout of their own, with the same classes and metric."""
+        """Return `rows`, bool of shape (n_samples,), as a holdout with these classes and metric."""
         weights, groups = _parts(self.weighting, rows)
         labels, metric = self.labels[rows], self._choice
         return Holdout(labels, metric=metric, sample_weight=weights, groups=groups)
 
     def of_other_rows(self, y_true: Any) -> Holdout:
-        """Return other rows under the same classes and metric, each row counting alike."""
+        """Return other rows, of labels `y_true`, under the same classes and metric, unweighted."""
         return Holdout(Labels(y_true, self.classes), metric=self._choice)
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
-        """Return these rows under another metric; `pos_label` is a place among the classes."""
+        """Return these rows under another `metric` with its `options`, a dict.
+
+        Its ``pos_label`` is a place among the classes.
+        """
         from radabound_fast.metrics import choice_of
 
         named = dict(options)

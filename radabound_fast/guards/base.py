@@ -171,7 +171,7 @@ class Guard(SetOnce):
         return ((answer.low, answer.high, answer.half_width) for answer in answers)
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason; or ""."""
+        """Return what to change so that a first query, with this `guess`, is answered; or ""."""
         return ""
 
     def close(self) -> None:

@@ -330,7 +330,7 @@ class RemoteGuard(SetOnce):
         rerun: int | Literal["next"] | None = None,
         finalist: str | None = None,
     ) -> RemoteAnswer:
-        """Query one model; see the guard's `query`.
+        """Query one model, for a `RemoteAnswer`; see the guard's `query`.
 
         Parameters
         ----------
@@ -360,8 +360,9 @@ class RemoteGuard(SetOnce):
     ) -> Answers[RemoteAnswer]:
         """Query many models in one commit, or none; see the guard's `query_many`.
 
-        Errors are those of `query`; ValueError as well if these are more rows, or octets, than the
-        service takes at once.
+        `Y_pred`, `guesses`, `keys`, `reruns` and what is returned are as there.  Errors are those
+        of `query`; ValueError as well if these are more rows, or octets, than the service takes at
+        once.
         """
         arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
         for name, values in arguments.items():

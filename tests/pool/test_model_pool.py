@@ -382,8 +382,10 @@ def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
 
 def test_models_may_be_added_between_questions(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
-    made = pool(y_true, Y_pred[:20], baseline=Y_pred[31])
+    first = Y_pred[:20].copy()
+    made = pool(y_true, first, baseline=Y_pred[31])
     all_columns(made)
+    first[:] = y_true  # what is in memory is the pool's own
     made.add(Y_pred[20:])
     assert_same(made, all_columns(pool(y_true, Y_pred, baseline=Y_pred[31])))
 

@@ -213,7 +213,7 @@ class Gate(Guard, Owned):
         )
 
     def explain(self, verdict: Verdict) -> str:
-        """Return a verdict in one sentence, with what a pass claims and how sure it is."""
+        """Return a `verdict` in one sentence, with what a pass claims and how sure it is."""
         production = verdict.compared_with
         other = f"candidate {production}" if production else "the baseline"
         claim, name = self._rules.claim(self.metric, other), f"Candidate {verdict.number}"
@@ -277,8 +277,9 @@ class Gate(Guard, Owned):
     def needed(self, disagreement: float) -> dict[int, float]:
         """Return the least gain that meets the margin now (0), and after 1, 2 and 5 more passes.
 
-        It is inf where not even a gain on all rows that differ does, or no candidate is left.  It
-        is computed from the verdicts and the argument alone, and reads nothing of the test set.
+        A dict of int to float, which is inf where not even a gain on all rows that differ does, or
+        no candidate is left.  It is computed from the verdicts and the argument alone, and reads
+        nothing of the test set.
 
         Parameters
         ----------
@@ -323,7 +324,7 @@ class Gate(Guard, Owned):
 
     @sealed
     def query(self, y_pred: Any) -> Verdict:
-        """Return the verdict on a candidate; it is counted and stored before it is returned.
+        """Return the `Verdict` on a candidate; it is counted and stored before it is returned.
 
         Parameters
         ----------
@@ -417,8 +418,9 @@ class Gate(Guard, Owned):
     def close_out(self) -> GateReport:
         """End the gate, and only then release the values and intervals of all its candidates.
 
-        The losses are counted again from the predictions that the gate stores.  Closed again it
-        returns the same.  TypeError if the gate was opened without the labels.
+        All intervals of the `GateReport` hold at once with probability 1 - delta, an event of their
+        own beside that of the verdicts.  The losses are counted again from the predictions that the
+        gate stores.  Closed again it returns the same.  TypeError if it was opened without labels.
         """
         self._check_owner()
         self._readable()
@@ -502,7 +504,7 @@ class Gate(Guard, Owned):
 
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
-        parameters, changes = dict(stored["parameters"]), dict(opening.given)
+        parameters, changes = dict(stored["parameters"]), dict(opening.arguments)
         n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
         holdout = opening.as_stored(stored["metric"], n_samples)
         row_ids = changes.pop("row_ids", stored["row_ids"])
