@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from copy import copy
 from types import FrameType
@@ -21,7 +20,6 @@ from radabound_fast.rows.weighting import Weighting
 if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
-_noting = threading.Lock()
 _ATTRIBUTES = """n_samples weighting labels truth metric greater_is_better limits_of_metric takes
 classes pos_label"""
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -44,18 +42,19 @@ class _Judged(SetOnce):
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
         self.n_samples: Final = n_samples
         self.weighting: Final = weighting
-        self._guards: set[object] = set()  # the path of each that has a database
+        # the first guards, in order; of one with a database its path
+        self._guards: dict[object, None] = {}
 
     def note_guard(self, path: str | None) -> None:
         """Count a guard that was made on this, and warn once about a second one.
 
         `path` is the database of a guard that has one: opened twice it is one guard.
         """
-        with _noting:
-            n_before = len(self._guards)
-            self._guards.add(object() if path is None else path)
-            is_second = n_before == 1 < len(self._guards)
-        if is_second:
+        guard = object() if path is None else path
+        if len(self._guards) > 1 or guard in self._guards:
+            return
+        self._guards[guard] = None
+        if list(self._guards)[1:2] == [guard]:  # one of several threads made the second
             warnings.warn(
                 "this holdout has a second guard: two guards do not know each other, so split "
                 "delta between them, or share one guard (open)",
@@ -65,7 +64,7 @@ class _Judged(SetOnce):
     def apart(self) -> Self:
         """The same, as if no guard had been made on it."""
         other = copy(self)
-        other._guards = set()
+        other._guards = {}
         return other
 
 

@@ -23,8 +23,8 @@ class Outlook(NamedTuple):
     share: float | None
 
 
-# of any guard
-_ATTRIBUTES = """allow_reruns bound budget confirm_share delta epsilon estimator halted kind limits
+# of any guard, set when it is made
+_ATTRIBUTES = """bound budget confirm_share delta epsilon estimator halted kind limits
 low_error max_queries n_batches n_best n_folds n_groups n_vectors needs noise of_teams pairs release
 row_ids rule search search_part seed signs space step stratify tells threshold two_sided"""
 
@@ -58,12 +58,9 @@ class Guard(SetOnce):
         What an answer has.
     of_teams : bool
         Whether a query of the service says which team it is of.
-    allow_reruns : bool
-        Whether a query may bring ``rerun=``, which training of its key it is.
     """
 
     delta: float
-    allow_reruns: bool
     kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     tells: ClassVar[Literal["scores", "verdicts"]] = "scores"
@@ -87,6 +84,11 @@ class Guard(SetOnce):
     def n_samples(self) -> int:
         """Held-out rows, m."""
         return self._holdout.n_samples
+
+    @property
+    def allow_reruns(self) -> bool:
+        """Whether a query may bring ``rerun=``, which training of its key it is."""
+        return False
 
     @property
     def guarantee(self) -> str:

@@ -27,7 +27,6 @@ _OF_JUDGED = {"n_samples", "metric", "weighting"}
 class HaltingGuard(Guard, Owned):
     """Base class of guards whose queries change them. A subclass sets `_shared`: their state."""
 
-    allow_reruns = False
     _shared: SharedState
     _record_kind = "Ledger"
     _arguments: ClassVar[tuple[str, ...]]  # of the constructor, attributes of the same name

@@ -33,7 +33,6 @@ class Competition(Guard):
     kind: ClassVar[str] = "ConfirmedSearch"
     of_teams: ClassVar[bool] = True
     can_answer = True
-    allow_reruns = False
 
     def __init__(self, search: ConfirmedSearch, n_finalists: int) -> None:
         self.search, self._n_finalists = search, check_count(finalists=n_finalists)

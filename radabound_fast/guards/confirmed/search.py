@@ -128,7 +128,6 @@ class ConfirmedSearch(Guard):
     (0.1175, 0.1058, 0.13)
     """
 
-    allow_reruns = False
     _record: EventRecord | None = None
     _has_gains: bool
 
