@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
 _ATTRIBUTES = """n_samples weighting labels truth metric greater_is_better limits_of_metric takes
-pos_label"""
+classes pos_label"""
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
