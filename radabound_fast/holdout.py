@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from copy import copy
 from types import FrameType
@@ -14,13 +13,15 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_n_samples, shown
 from radabound_fast._kernels.support import sealed
+from radabound_fast._ownership import SetOnce
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
-_noting = threading.Lock()
+_ATTRIBUTES = """n_samples weighting labels truth metric greater_is_better limits_of_metric takes
+classes pos_label"""
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -33,24 +34,27 @@ def _n_frames_of_package() -> int:
     return n_frames
 
 
-class _Judged:
+class _Judged(SetOnce):
     """The part that `Holdout` and `Losses` share: how rows count, and which guards there are."""
+
+    _set_once = tuple(_ATTRIBUTES.split())
 
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
         self.n_samples: Final = n_samples
         self.weighting: Final = weighting
-        self._guards: set[object] = set()  # the path of each that has a database
+        # the first guards, in order; of one with a database its path
+        self._guards: dict[object, None] = {}
 
     def note_guard(self, path: str | None) -> None:
         """Count a guard that was made on this, and warn once about a second one.
 
         `path` is the database of a guard that has one: opened twice it is one guard.
         """
-        with _noting:
-            n_before = len(self._guards)
-            self._guards.add(object() if path is None else path)
-            is_second = n_before == 1 < len(self._guards)
-        if is_second:
+        guard = object() if path is None else path
+        if len(self._guards) > 1 or guard in self._guards:
+            return
+        self._guards[guard] = None
+        if list(self._guards)[1:2] == [guard]:  # one of several threads made the second
             warnings.warn(
                 "this holdout has a second guard: two guards do not know each other, so split "
                 "delta between them, or share one guard (open)",
@@ -60,7 +64,7 @@ class _Judged:
     def apart(self) -> Self:
         """The same, as if no guard had been made on it."""
         other = copy(self)
-        other._guards = set()
+        other._guards = {}
         return other
 
 
@@ -96,7 +100,7 @@ class Losses(_Judged):
     classes = pos_label = labels = None
 
     def part(self, rows: NDArray[np.bool_]) -> Losses:
-        """Return some of the rows as a holdout of their own."""
+        """Return the `rows`, bool of shape (n_samples,), as a holdout of their own."""
         weights, groups = _parts(self.weighting, rows)
         return Losses(int(rows.sum()), sample_weight=weights, groups=groups)
 
@@ -143,8 +147,6 @@ class Holdout(_Judged):
         The least and the largest value that it can have.
     takes : {"classes", "scores", "probabilities", "numbers"}
         What a query brings.
-    classes : list or None
-        What a prediction may be, sorted; None where predictions are numbers in a range.
     pos_label : object
         The positive class; None where the metric has none.
     labels, truth, weighting
@@ -208,23 +210,30 @@ class Holdout(_Judged):
         self.greater_is_better: Final = self.truth.row.greater_is_better
         self.limits_of_metric: Final = self.truth.ends
         self.takes: Final[str] = self.truth.row.takes
-        self.classes: Final = None if self.takes == "numbers" else labels.classes
         self.pos_label: Final[Any] = (
             labels.classes[self.truth.options["pos_label"]] if self.truth.has_positive else None
         )
 
+    @property
+    def classes(self) -> list[Any] | None:
+        """What a prediction may be, sorted; None where predictions are numbers in a range."""
+        return None if self.takes == "numbers" else self.labels.classes
+
     def part(self, rows: NDArray[np.bool_]) -> Holdout:
-        """Return some of the rows as a holdout of their own, with the same classes and metric."""
+        """Return `rows`, bool of shape (n_samples,), as a holdout with these classes and metric."""
         weights, groups = _parts(self.weighting, rows)
         labels, metric = self.labels[rows], self._choice
         return Holdout(labels, metric=metric, sample_weight=weights, groups=groups)
 
     def of_other_rows(self, y_true: Any) -> Holdout:
-        """Return other rows under the same classes and metric, each row counting alike."""
+        """Return other rows, of labels `y_true`, under the same classes and metric, unweighted."""
         return Holdout(Labels(y_true, self.classes), metric=self._choice)
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
-        """Return these rows under another metric; `pos_label` is a place among the classes."""
+        """Return these rows under another `metric` with its `options`, a dict.
+
+        Its ``pos_label`` is a place among the classes.
+        """
         from radabound_fast.metrics import choice_of
 
         named = dict(options)

@@ -39,6 +39,7 @@ LIGHT_BLUE, PALE_BLUE = "#5b93dd", "#c3d9f5"
 BAND, INNER_BAND, ALARM = "#e4e9e2", "#cdd8ca", "#f6b39f"
 DASHED = (0, (5, 3))
 
+_MOST_MARKS = 2000  # more models than this are drawn as a density, or spread over the axis
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
 _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
 
@@ -65,7 +66,6 @@ def search_figure(
     """
     holdout, truth = _curves(holdout_error=holdout_error, true_error=true_error)
     edges = {name: _curves(len(holdout), low=low, high=high) for name, (low, high) in bands.items()}
-    _check_halts(halts, len(holdout))
     what = "models judged by the same holdout"
     height = "share of wrong predictions"
     picture = _Picture(title, subtitle, len(holdout), what, height, with_halts=bool(halts))
@@ -133,7 +133,6 @@ def audit_figure(
         )
     curves = {bound: _curves(complexities=curve)[0] for bound, curve in complexities.items()}
     n_queries = max(map(len, curves.values()))
-    _check_halts(halts, n_queries)
     picture = _Picture(
         "How fast these queries use up the holdout",
         "A guard answers while the complexity (blue) is within its budget (dashed)",
@@ -266,11 +265,8 @@ def finalists_figure(
     colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
     axes.hlines(places, low, high, color=colors, linewidth=2.6)
     axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
-    known = {
-        place: score
-        for place, score in zip(places, search_values, strict=False)
-        if score is not None
-    }
+    scored = enumerate(search_values[:n_shown])
+    known = {place: score for place, score in scored if score is not None}
     if known:
         hollow: dict[str, Any] = {"facecolors": "white", "edgecolors": FAINT, "zorder": 4}
         axes.scatter(list(known.values()), list(known), label="in the search", **hollow)
@@ -314,10 +310,6 @@ def shares_figure(
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     return picture.finished()
-
-
-# more models than this are drawn as a density
-_MOST_MARKS = 2000
 
 
 def _sight(
@@ -413,14 +405,8 @@ def plan_figure(
         raise ValueError("curves must hold a half-width that is not nan, got none")
     if epsilon is not None:
         axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
-        axes.annotate(
-            f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
-            (n_samples, epsilon),
-            xytext=(8, 8),
-            textcoords="offset points",
-            color=RED,
-            fontsize=10,
-        )
+        text, dot = f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}", (n_samples, epsilon)
+        axes.annotate(text, dot, (8, 8), textcoords="offset points", color=RED, fontsize=10)
     picture.pad()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -492,14 +478,8 @@ def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
     return groups
 
 
-def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:
-    for bound, halt in halts.items():
-        if halt is not None and not 1 <= halt <= n_queries:
-            raise ValueError(f"halts must be in [1, {n_queries}], got {halt} for {bound}")
-
-
 class _Picture:
-    """The style of all figures: one pair of axes, queries from left to right, names beside it."""
+    """The style of all figures: one pair of axes, queries from left to right, named curves."""
 
     def __init__(
         self,
@@ -575,6 +555,9 @@ def _steps(*curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 
 def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> None:
     """A bar where each bound halts, named above the axes; those that answered all come last."""
+    for bound, halt in halts.items():
+        if halt is not None and not 1 <= halt <= n_queries:
+            raise ValueError(f"halts must be in [1, {n_queries}], got {halt} for {bound}")
     bars = sorted((halt, bound) for bound, halt in halts.items() if halt is not None)
     labels = [f"{bound}\nhalts at {halt:,}" for halt, bound in bars]
     feet = [_share_of_width(axes, halt) for halt, _ in bars]

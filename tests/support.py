@@ -1,5 +1,6 @@
 """Helpers that test files of several folders share."""
 
+import gzip
 import math
 import os
 import shutil
@@ -185,6 +186,43 @@ class Tensor:
 
     def __dlpack_device__(self) -> Any:
         return self._values.__dlpack_device__()
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def write_rows(path: Any, array: Any) -> Path:
+    """Write an array in the format that the suffix names; tables in several batches."""
+    path = Path(path)
+    if path.suffix == ".npy":
+        np.save(path, array)
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, array)
+    elif path.suffix in (".csv", ".gz"):
+        quoted = '"{}"' if array.dtype.kind == "U" else "{}"
+        rows = array.astype(np.int64) if array.dtype.kind == "b" else array
+        lines = [",".join(quoted.format(cell) for cell in row.tolist()) for row in rows]
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    elif path.suffix == ".zarr":
+        import zarr
+
+        chunks = tuple(-(-side // 2) for side in array.shape)  # which divide no side
+        version = 2 if array.dtype.kind == "U" else 3  # which has strings of no fixed length
+        zarr.create_array(os.fspath(path), data=array, chunks=chunks, zarr_format=version)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({f"q.{i}": column for i, column in enumerate(array.T)})
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            new = pa.ipc.new_stream if path.suffix == ".ipc" else pa.ipc.new_file
+            with new(path, table.schema) as file:
+                file.write_table(table, max_chunksize=3)
+    return path
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -114,8 +114,8 @@ cdef class Answer:
     def as_metrics(self, prefix="holdout_"):
         """What a tracker of experiments logs: floats by name, and nothing that the answer withholds.
 
-        ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, and of a
-        search with a baseline the gain and its limits.
+        ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, or another
+        `prefix`, and of a search with a baseline the gain and its limits.
         """
         values = self.to_dict()
         return {f"{prefix}{name}": float(values[name]) for name in METRICS if name in values}
@@ -239,26 +239,11 @@ def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, starte
     `largest` is the largest sum of a row, or 0 for a guard whose gate does not depend on it;
     `halted`: a row was withheld.
     """
-    cdef cnp.ndarray highs = np.ascontiguousarray(maxima, np.int64)
-    cdef cnp.ndarray lows = np.ascontiguousarray(minima, np.int64)
-    if highs.ndim != 1 or lows.ndim != 1 or len(highs) != len(lows):
+    counters = (n_rows, unit_shift, largest, halted, started)
+    maxima, minima = np.asarray(maxima), np.asarray(minima)
+    if maxima.ndim != 1 or maxima.shape != minima.shape:
         raise ValueError("maxima and minima must be of one dimension and of equal length")
-    return laid_out(n_rows, unit_shift, largest, halted, started, len(highs),
-                    <const int64_t *>cnp.PyArray_DATA(highs),
-                    <const int64_t *>cnp.PyArray_DATA(lows))
-
-
-cdef cnp.ndarray laid_out(int64_t n_rows, int64_t unit_shift, int64_t largest, bint halted,
-                          bint started, int64_t n_vectors, const int64_t *maxima,
-                          const int64_t *minima):
-    cdef cnp.npy_intp n = N_COUNTERS + 2 * n_vectors
-    cdef cnp.ndarray progress = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
-    cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(progress)
-    numbers[0], numbers[1], numbers[2] = n_rows, unit_shift, largest
-    numbers[3], numbers[4] = halted, started
-    memcpy(numbers + N_COUNTERS, maxima, n_vectors * sizeof(int64_t))
-    memcpy(numbers + N_COUNTERS + n_vectors, minima, n_vectors * sizeof(int64_t))
-    return progress
+    return np.concatenate([np.array(part, np.int64) for part in (counters, maxima, minima)])
 
 
 @cython.final
@@ -448,6 +433,12 @@ cdef class GuardCore(SharedState):
         with self.lock:
             return 0 if self.plan is None else sliced_plan_bytes(self.plan.plan)
 
+    def free_tables(self):
+        """Gives that memory back, as a race of blocks against single rows needs."""
+        with self.lock:
+            self.plan = None
+            self.had_large_call = False
+
     def extremes(self):
         """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
         progress = self.progress()
@@ -457,9 +448,17 @@ cdef class GuardCore(SharedState):
     # ---- the state, written, read and copied ---------------------------------------------------
 
     cdef object _written(self):
-        return laid_out(self.state.n_rows, self.state.unit_shift, largest_of(&self.state),
-                        self.has_halted, self.state.started, self.state.n_vectors,
-                        self.state.maxima, self.state.minima)
+        """As `lay_out`, which takes longer."""
+        cdef const guard_state *state = &self.state
+        cdef cnp.npy_intp n = N_COUNTERS + 2 * state.n_vectors
+        cdef cnp.ndarray progress = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
+        cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(progress)
+        cdef size_t n_bytes = state.n_vectors * sizeof(int64_t)
+        numbers[0], numbers[1], numbers[2] = state.n_rows, state.unit_shift, largest_of(state)
+        numbers[3], numbers[4] = self.has_halted, state.started
+        memcpy(numbers + N_COUNTERS, state.maxima, n_bytes)
+        memcpy(numbers + N_COUNTERS + state.n_vectors, state.minima, n_bytes)
+        return progress
 
     cdef int _read(self, progress) except -1:
         cdef _Layout there = _Layout.of(self.signs, self.state.half_range, progress)

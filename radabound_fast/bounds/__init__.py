@@ -5,26 +5,12 @@ arguments: a wrong type is a TypeError, a value out of range a ValueError, and t
 argument, rule and value.  Results that are cited by number are proved in
 docs/explanation/theory.md, which lists the papers that are cited by author and year.
 
-These arguments mean the same in every function, whose docstring explains all others::
-
-    n_samples               m, the held-out samples: an int from 1 to 2^40
-    n_vectors               l, the sign vectors: an int from 1 to 2^23
-    n_negative, n_positive  rows of each class: ints of at least 1
-    epsilon, delta          the error tolerated and the probability of failure: floats in (0, 1)
-    log_delta               the logarithm of a probability: a float below 0
-    nats                    ln(1/a) for an error of a on each side: a float of at least 0
-    complexity              R~, a Monte-Carlo Rademacher average: a float of at least 0
-    excess                  what is added to 2 R~, in units of loss: a float
-    estimator               which R~ it is: "half-range" (c = 1) or "plain" (c = 4)
-    largest_mean            the largest mean loss in the class: a float in [0, 1]
-
-A half-width or an excess is a float in units of loss, not clipped at 1.  An interval is a lower
-and an upper limit, around the estimate, and in [0, 1] unless its docstring says otherwise.  For one
-model, or function, that was fixed in advance, on independent samples, each limit is wrong with
-probability at most exp(-nats), or about that if it is asymptotic.  So both hold with probability
-``1 - w delta`` at ``nats = ln(2 / (w delta))``, w being the weight of the model in a union bound.
-Where an argument is ``array_like``, nats may be too: they are broadcast, and the limits are arrays
-of float64; they are floats where all arguments are numbers.
+``nats`` are ``ln(1/a)`` for an error of a on each side.  For one model, or function, that was fixed
+in advance, on independent samples, each limit of an interval is wrong with probability at most
+exp(-nats), or about that if it is asymptotic.  So both hold with probability ``1 - w delta`` at
+``nats = ln(2 / (w delta))``, w being the weight of the model in a union bound.  Where an argument
+is ``array_like``, nats may be too: they are broadcast, and the limits are arrays of float64; they
+are floats where all arguments are numbers.
 
 `BOUNDS` is the table of the bounds a guard may halt by.  The files::
 

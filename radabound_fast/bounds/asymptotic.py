@@ -24,15 +24,27 @@ def asymptotic_mean_interval(
 
     **Asymptotic**: the mean and so many standard errors on either side, by the central limit
     theorem, with the variance of the sample (of the groups' parts of the weighted mean: Taylor's
-    linearisation); nan where values do not vary, or there is one group.
-
-    `values`, of shape (n_samples,), are losses in any unit, which is that of the limits; `weights`
-    how much each counts, all alike by default; `groups`, ints from 0 on, which of them belong
-    together, each alone by default.
+    linearisation).
 
     >>> low, high = asymptotic_mean_interval(np.arange(4000) % 5 / 40, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.0491, 0.0509)
+
+    Parameters
+    ----------
+    values : array_like, shape (n_samples,)
+        Losses, in any unit.
+    nats : float
+        ``ln(1/a)`` for an error of about a on each side, at least 0.
+    weights : array_like, shape (n_samples,), optional
+        How much each counts; all alike by default.
+    groups : array_like of int, shape (n_samples,), optional
+        Which samples belong together, from 0 on; each alone by default.
+
+    Returns
+    -------
+    low, high : float
+        In the unit of the losses; nan where values do not vary, or there is one group.
     """
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or x.size == 0:
@@ -50,15 +62,23 @@ def asymptotic_mean_interval(
 def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for a mean of rates, as the balanced accuracy is one.
 
-    `hits` and `sizes`, array_like of int of shape (n_classes,), are the rows of each class that are
-    right, and all rows of it; at least 1.
-
     **Asymptotic**: Wilson's score limits of each rate (1927, JASA 22), whose distances from the
     rates are added as squares (Zou, Donner 2008, Statistics in Medicine 27).
 
     >>> low, high = asymptotic_balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8856, 0.9117)
+
+    Parameters
+    ----------
+    hits, sizes : array_like of int, shape (n_classes,)
+        Rows of each class that are right, and all rows of it, at least 1.
+    nats : float
+        ``ln(1/a)`` for an error of about a on each side, at least 0.
+
+    Returns
+    -------
+    low, high : float, in [0, 1]
     """
     n, z = check_sizes(sizes=sizes).astype(np.float64), _quantile(nats)
     rates = check_sizes(hits=hits) / n
@@ -73,16 +93,25 @@ def asymptotic_balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[fl
 def asymptotic_auc_interval(positive: Any, negative: Any, nats: float) -> tuple[float, float]:
     """Asymptotic confidence interval for the area under the ROC curve, given the labels.
 
-    `positive` and `negative`, array_like of one dimension, are the scores of rows of either class.
-
     **Asymptotic**: the normal approximation with the variance of DeLong, DeLong and Clarke-Pearson
-    (1988, Biometrics 44); nan where a class has one row, or all scores of one are above those of
-    the other.
+    (1988, Biometrics 44).
 
     >>> positive, negative = np.arange(400) + 3000.0, np.arange(3600) * 1.0
     >>> low, high = asymptotic_auc_interval(positive, negative, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8807, 0.8971)
+
+    Parameters
+    ----------
+    positive, negative : array_like, shapes (n_positive,) and (n_negative,)
+        Scores of the rows of each class.
+    nats : float
+        ``ln(1/a)`` for an error of about a on each side, at least 0.
+
+    Returns
+    -------
+    low, high : float
+        In [0, 1]; nan where a class has one row, or all scores of one are above those of the other.
     """
     high, low = np.sort(np.asarray(positive, np.float64)), np.sort(np.asarray(negative, np.float64))
     if high.ndim != 1 or low.ndim != 1 or not high.size or not low.size:

@@ -41,11 +41,10 @@ _MANY_STEPS = *_FEW_STEPS, 130, 130
 def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     """Number of queries with losses 0 or 1 that are within epsilon, by exact binomials.
 
-    ``floor(delta / (2 alpha*))``, at most 2^62: flat weights, whatever the means.  Ten times
-    `union_queries`, and more, at the same delta.  alpha* is the largest probability that a mean of
-    0s and 1s is too low by epsilon, ``max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <=
-    c)``: at an error of alpha* or more on each side every `binomial_interval` lies within epsilon
-    of its mean.
+    ``floor(delta / (2 alpha*))``: flat weights, whatever the means.  Ten times `union_queries`, and
+    more, at the same delta.  alpha* is the largest probability that a mean of 0s and 1s is too low
+    by epsilon, ``max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <= c)``: at an error of
+    alpha* or more on each side every `binomial_interval` lies within epsilon of its mean.
 
     ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c (Result 16), so that few counts have to be
     tried, if ``(m - 1) (epsilon - 1/m)^2 >= 2/3``.  Else, at more than 4096 samples, alpha* is
@@ -53,6 +52,17 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
 
     >>> binomial_queries(4000, 0.04, 0.04)
     88086
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples, 1 to 2^40.
+    epsilon, delta : float
+        The error tolerated and the probability of failure, in (0, 1).
+
+    Returns
+    -------
+    int, from 0 to 2^62; rounded down
     """
     _, log_failure = _worst(check_n_samples(n_samples), check_probability(epsilon=epsilon))
     log_queries = math.log(0.5 * check_probability(delta=delta)) - log_failure
@@ -98,18 +108,29 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     """Clopper-Pearson confidence intervals for means of losses that are 0 or 1.
 
     The lower limit is the p at which m coins of probability p show the count or more with
-    probability ``exp(-nats)``; the upper limit is its mirror image.  `counts`, array_like of int
-    from 0 to m, say how many of the losses are 1.  Without errors the lower limit is 0 and the
-    upper ``1 - exp(-nats / m)``; with nothing else, in mirror image.  Never wider than
+    probability ``exp(-nats)``; the upper limit is its mirror image.  Never wider than
     `kl_interval`, and further from the mean than the exact limits by less than 1e-9 of the distance
-    where nats >= 3.
-
-    The limits of Clopper and Pearson (1934); computed by a continued fraction and the series of
-    Loader (2000).
+    where nats >= 3.  The limits of Clopper and Pearson (1934); computed by a continued fraction and
+    the series of Loader (2000).
 
     >>> low, high = binomial_interval(80, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.010533319, 0.0338793053)
+
+    Parameters
+    ----------
+    counts : int or array_like of int
+        How many of the losses are 1, from 0 to m.
+    n_samples : int
+        m held-out samples, 1 to 2^40.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `counts`.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In [0, 1], around the means.  Without errors the lower limit is 0 and the upper
+        ``1 - exp(-nats / m)``; with nothing else, in mirror image.
     """
     m = check_n_samples(n_samples)
     counts, nats = check_counts(m, counts=counts), check_nats(nats)

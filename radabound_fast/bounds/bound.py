@@ -65,7 +65,7 @@ class Bound(ABC):
 
     @abstractmethod
     def threshold(self, delta: float) -> float:
-        """The largest delta' at which a query is answered, for a probability of failure delta."""
+        """The largest delta' at which a query is answered, for a `delta` in (0, 1)."""
 
     def admits(
         self,
@@ -79,8 +79,18 @@ class Bound(ABC):
     ) -> bool:
         """Whether a query is answered at this complexity: the test a guard halts by.
 
-        Complexity and largest mean are those with this query counted; `two_sided` is one of
-        `sides`, by default the first.
+        Parameters
+        ----------
+        complexity : float
+            The Monte-Carlo Rademacher average with this query counted, in units of loss.
+        n_samples, n_vectors : int
+            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, in (0, 1).
+        two_sided : bool, optional
+            One of `sides`; by default the first.
+        largest_mean : float
+            The largest mean loss so far, this query's counted, in [0, 1].
         """
         sided = self._sides(two_sided)
         return self._admits(
@@ -99,7 +109,8 @@ class Bound(ABC):
     ) -> float:
         """The largest complexity that `admits` accepts, to rounding; it accepts the one returned.
 
-        Negative if complexity 0 is too large already.
+        In units of loss; negative if complexity 0 is too large already.  Parameters: those of
+        `admits`.
         """
         sided = self._sides(two_sided)
         case = Case(n_samples, n_vectors, epsilon, delta, sided, largest_mean)
@@ -116,7 +127,7 @@ class Bound(ABC):
     ) -> Free | None:
         """What is answered without signs, or None where the row has no such part.
 
-        The arguments are those of `union_free`, and `delta` that of the row.
+        Parameters: those of `union_free`; `delta` is that of the row.
         """
         return None
 
@@ -126,7 +137,8 @@ class Bound(ABC):
         """Confidence intervals of answers at the row's guarantee: ``mean -+ epsilon`` in [0, 1].
 
         `free` is the result of `free`, whose intervals are proved for all answers at once, so that
-        both may be quoted; the other arguments are those of `Free.interval`.
+        both may be quoted; `means`, `queries`, `declared` and what is returned are as in
+        `Free.interval`.
         """
         lows, highs = at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
         if free is None:
@@ -146,8 +158,8 @@ class Bound(ABC):
     ) -> str:
         """What is guaranteed in this configuration, and what is not, in a few sentences.
 
-        `estimator` is one of `estimators`, by default the first; the others are as for `admits`,
-        and `max_queries` as for `free`.
+        `estimator` is one of `estimators`, by default the first.  Other parameters: those of
+        `admits`, and `max_queries` of `union_free`.
         """
         estimator = self.estimators[0] if estimator is None else estimator
         check_choice(self.estimators, estimator=estimator)

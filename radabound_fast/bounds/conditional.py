@@ -32,14 +32,24 @@ _SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for conditional probabilities, from the numbers of rows.
 
-    `counts` and `sizes`, array_like of int, are the rows in a part of the event, and those in the
-    event: for recall, the positive rows that are predicted positive, and the positive rows.
-    `binomial_interval` with the rows of the event for m (Result 21 (a)): limits of P(part | event);
-    0 and 1 for an event without rows.
+    `binomial_interval` with the rows of the event for m: Result 21 (a).
 
     >>> low, high = rate_interval(320, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.7642, 0.8324)
+
+    Parameters
+    ----------
+    counts, sizes : int or array_like of int
+        Rows in a part of the event, and rows in the event.  For recall: the positive rows that
+        are predicted positive, and the positive rows.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  All three are broadcast.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        Limits of P(part | event), in [0, 1]; 0 and 1 for an event without rows.
     """
     if type(counts) is type(sizes) is int and type(nats) is float and sizes > 0:
         return binomial_interval(counts, sizes, nats)
@@ -64,13 +74,23 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals for the F1 score of the population.
 
-    `true_positives` and `errors`, array_like of int, are the rows that are positive and predicted
-    positive, and those that are only one of the two.  ``F1 = 2 J / (1 + J)`` grows with J, the
-    probability that a row which is positive or predicted so is both: a rate (Result 21 (b)).
+    ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
+    so is both: a rate (Result 21 (b)).
 
     >>> low, high = f1_interval(260, 280, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.6162, 0.6823)
+
+    Parameters
+    ----------
+    true_positives, errors : int or array_like of int
+        Rows that are positive and predicted positive, and rows that are only one of the two.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  All three are broadcast.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64, in [0, 1]
     """
     hits = true_positives if type(true_positives) is int else np.asarray(true_positives)
     lows, highs = rate_interval(hits, hits + errors, nats)
@@ -81,13 +101,26 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     """Confidence intervals for the population's area under the ROC curve, given the labels.
 
     The area is the probability that a positive row scores higher than a negative one, and half
-    that of a tie; `auc`, array_like in [0, 1], are areas of the sample.  `kl_interval` with
-    ``min(n_negative, n_positive)`` for m: the area is an average, over ways to pair rows, of means
-    of so many independent pairs (Hoeffding 1963; Result 22).
+    that of a tie.  `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an
+    average, over ways to pair rows, of means of so many independent pairs (Hoeffding 1963;
+    Result 22).
 
     >>> low, high = auc_interval(0.9, 3600, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8593, 0.9327)
+
+    Parameters
+    ----------
+    auc : float or array_like of float
+        Areas of the sample, in [0, 1].
+    n_negative, n_positive : int
+        Rows of each class, at least 1.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `auc`.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64, in [0, 1], around the areas
     """
     pairs = min(check_count(n_negative=n_negative), check_count(n_positive=n_positive))
     return kl_interval(check_fractions(auc=auc), pairs, nats)
@@ -96,14 +129,24 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
 def auc_blocks(n_negative: int, n_positive: int) -> int:
     """How many rows of the rarer class make a block, where blocks are narrower than `auc_interval`.
 
-    A block has so many rows of the rarer class and, for each of them, as many of the other as there
-    are for it.  Areas under the curve within blocks are independent given the labels, with the
-    population's area for their expectation: `betting_interval` of them has limits of that area
-    (Result 22 (b)).  0 where classes of less than about 750 rows are nearly as large as each other:
-    there `auc_interval` is narrower.
+    A block has so many rows of the rarer class and, for each of them, ``floor(n_0 / n_1)`` rows of
+    the other of its own, n_1 being the size of the rarer class and n_0 that of the other.  Areas
+    under the curve within blocks are independent given the labels, with the population's area for
+    their expectation: `betting_interval` of them has limits of that area (Result 22 (b)).
 
     >>> auc_blocks(3600, 400), auc_blocks(2000, 2000), auc_blocks(200, 200)
     (2, 4, 0)
+
+    Parameters
+    ----------
+    n_negative, n_positive : int
+        Rows of each class, at least 1.
+
+    Returns
+    -------
+    int
+        About ``sqrt(n_1) / 11``.  0 where classes of less than about 750 rows are nearly as large
+        as each other: there `auc_interval` is narrower.
     """
     sizes = check_count(n_negative=n_negative), check_count(n_positive=n_positive)
     rarer = min(sizes)
@@ -118,6 +161,10 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     is further from the mean than Hoeffding's ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1,
     but for rounding.
 
+    >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.8741, 0.9229)
+
     Parameters
     ----------
     mean : float
@@ -127,12 +174,12 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     counts : int or array_like of int, shape (n,)
         How many values have each of these weights.  The balanced accuracy has the weights
         ``1 / counts`` for the classes' counts.
+    nats : float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
 
-    Examples
-    --------
-    >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
-    >>> round(low, 4), round(high, 4)
-    (0.8741, 0.9229)
+    Returns
+    -------
+    low, high : float, in [0, 1], around the mean
     """
     value, budget = float(check_fractions(mean=mean)), check_not_negative(nats=nats)
     each, many = np.broadcast_arrays(np.asarray(weights, np.float64), np.asarray(counts))
@@ -154,15 +201,25 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
 def balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the mean of the classes' rates, as the balanced accuracy is one.
 
-    `hits` and `sizes`, array_like of int of shape (n_classes,), are the rows of each class that are
-    right, and all rows of it; at least 1.  Given the sizes, the limits are those of
-    `weighted_interval`, or the mean of the classes' own (`rate_interval`), among which the error is
-    shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in every class,
-    which the sizes and nats decide.  Where one class is rare that is the latter (Result 23).
+    Given the sizes, the limits are those of `weighted_interval`, or the mean of the classes' own
+    (`rate_interval`), among which the error is shared in proportion to ``1 / sqrt(size)``:
+    whichever is narrower at rates of .8 in every class, which the sizes and nats decide.  Where one
+    class is rare that is the latter (Result 23).
 
     >>> low, high = balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8789, 0.9181)
+
+    Parameters
+    ----------
+    hits, sizes : array_like of int, shape (n_classes,)
+        Rows of each class that are right, and all rows of it, at least 1.
+    nats : float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    low, high : float, in [0, 1], around the mean of the rates
     """
     n, right = check_sizes(sizes=sizes), check_sizes(hits=hits)
     if n.ndim != 1 or n.size == 0 or n.shape != right.shape:
@@ -227,14 +284,25 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
 def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:
     """Simultaneous confidence band for the ROC curve of one scorer: half-widths of its rates.
 
-    Those of the false positive and of the true positive rate: with probability at least
-    ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold, also at one that was chosen
-    by these rows.  By the inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of
-    Massart (1990), for each class: Result 26.
+    With probability at least ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold,
+    also at one that was chosen by these rows.  By the inequality of Dvoretzky, Kiefer and Wolfowitz
+    with the constant of Massart (1990), for each class: Result 26.
 
     >>> false, true = roc_band(3600, 400, nats=math.log(20))
     >>> round(false, 4), round(true, 4)
     (0.0226, 0.0679)
+
+    Parameters
+    ----------
+    n_negative, n_positive : int
+        Rows of each class, at least 1.
+    nats : float
+        ``ln(2 / (w delta))``, at least 0, where w is the weight of this scorer in a union bound.
+
+    Returns
+    -------
+    fpr_half_width, tpr_half_width : float
+        For the false positive and the true positive rate; not clipped at 1.
     """
     twice = 2.0 * (check_not_negative(nats=nats) + math.log(2.0))
     counts = check_count(n_negative=n_negative), check_count(n_positive=n_positive)

@@ -22,10 +22,23 @@ def mcdiarmid_excess(
     """The excess that Psi - 2 R~ reaches with probability at most ``exp(log_delta)``: McDiarmid.
 
     The e at which ``exp(-2 m e^2 / (4 + 4 c / l))`` equals that probability: Lemma 1.2 of McDiarmid
-    (1989), with ``E Psi <= 2 R``.
+    (1989), with ``E Psi <= 2 R``, for a class fixed in advance.
 
     >>> round(mcdiarmid_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0352
+
+    Parameters
+    ----------
+    log_delta : float
+        Natural logarithm of a probability, below 0.
+    n_samples, n_vectors : int
+        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+    estimator : {"half-range", "plain"}
+        Which Monte-Carlo Rademacher average R~ is: c is 1 for half-range, 4 for plain.
+
+    Returns
+    -------
+    float, in units of loss, not clipped at 1
     """
     t = -check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
@@ -38,7 +51,20 @@ def symmetrised_log_tail(
     """Logarithm of a bound on ``P(Psi - 2 R~ >= e)``, by ghost signs: Result 5.
 
     ``inf_{x > 0} exp(-x m e) ((1 + exp(x^2 / 2)) / 2)^m exp(x^2 m c / (2 l))``, the exact
-    infimum; to first order ``exp(-m e^2 / (1 + 2 c / l))``.  0 for an excess at or below 0.
+    infimum; to first order ``exp(-m e^2 / (1 + 2 c / l))``.  For a class fixed in advance.
+
+    Parameters
+    ----------
+    excess : float
+        e, in units of loss.
+    n_samples, n_vectors : int
+        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+    estimator : {"half-range", "plain"}
+        Which Monte-Carlo Rademacher average R~ is: c is 1 for half-range, 4 for plain.
+
+    Returns
+    -------
+    float, the natural logarithm of the bound; 0 for an excess at or below 0
     """
     e = check_real(excess=excess)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
@@ -60,6 +86,17 @@ def symmetrised_excess(
 
     >>> round(symmetrised_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0253
+
+    Parameters
+    ----------
+    log_delta : float
+        Natural logarithm of a probability, below 0.
+    n_samples, n_vectors, estimator
+        Those of `symmetrised_log_tail`.
+
+    Returns
+    -------
+    float, in units of loss, not clipped at 1
     """
     log_delta = check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)

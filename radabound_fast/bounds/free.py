@@ -23,14 +23,22 @@ NO_END = 2**63 - 1
 
 
 class Stage(NamedTuple):
-    """The means that are answered whatever the signs say, while fewer than `n_queries` were."""
+    """The means that are answered whatever the signs say, while fewer than `n_queries` were.
 
-    n_queries: int  # after so many answers another stage begins; 2^63 - 1 if none does
-    # of losses that are 0 or 1 at most so many errors pass, and at most so many correct rows: all
-    # pass if it is m, none if it is -1
+    Attributes
+    ----------
+    n_queries : int
+        After so many answers another stage begins; 2^63 - 1 if none does.
+    low_count : int
+        For losses that are 0 or 1: at most so many errors pass, and at most so many correct rows;
+        all pass if it is m, none if it is -1.
+    low_mean : float
+        For other losses: means in [0, low_mean] and in [1 - low_mean, 1] pass; all if it is 0.5,
+        none if it is -1.
+    """
+
+    n_queries: int
     low_count: int
-    # of other losses means in [0, low_mean] and in [1 - low_mean, 1] pass: all if it is 0.5, none
-    # if it is -1
     low_mean: float
 
 
@@ -38,11 +46,18 @@ class Stage(NamedTuple):
 class Free:
     """The union bound over the queries of a sequence fixed in advance, in two halves.
 
-    Half of delta is shared alike among the first `n_flat` queries, an int of at least 0, the other
-    half by the dyadic weights (`dyadic_code`).  At query k either half has an interval that fails
-    with its share of delta: `binomial_interval` for losses declared 0 or 1, `kl_interval` for
-    others.  All of them hold at once with probability 1 - delta, so that a query may be answered as
-    soon as one of its two lies within epsilon of its mean, and both may be quoted.
+    Half of delta is shared alike among the first `n_flat` queries, the other half by the dyadic
+    weights (`dyadic_code`).  At query k either half has an interval that fails with its share of
+    delta: `binomial_interval` for losses declared 0 or 1, `kl_interval` for others.  All of them
+    hold at once with probability 1 - delta, so that a query may be answered as soon as one of its
+    two lies within epsilon of its mean, and both may be quoted.
+
+    Attributes
+    ----------
+    n_samples, epsilon, delta
+        The arguments of `union_free`.
+    n_flat : int
+        The queries that share half of delta alike; 0 for none.
     """
 
     n_samples: int
@@ -62,7 +77,7 @@ class Free:
         return stage.low_count >= 0 or stage.low_mean >= 0.0
 
     def nats(self, queries: Any) -> Any:
-        """``ln(4 / (w_k delta))`` by the larger of the two weights of query k."""
+        """``ln(4 / (w_k delta))`` by the larger weight of each query k of `queries`, from 1 on."""
         code = dyadic_code(queries)
         if self.n_flat:
             flat = at_most(code, math.log(self.n_flat))
@@ -73,7 +88,7 @@ class Free:
         return code + math.log(4.0 / self.delta)
 
     def stage(self, n_queries: int) -> Stage:
-        """The means that pass after so many answers, at least 0."""
+        """The means that pass after so many answers; `n_queries` is at least 0."""
         k = check_count(n_queries=n_queries + 1)
         end = self.last_alike(k)
         low_count, low_mean = _free(self.n_samples, self.epsilon, self.nats(k))
@@ -81,15 +96,25 @@ class Free:
         return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
 
     def last_alike(self, query: int) -> int:
-        """The last query from this one on whose nats are the same."""
+        """The last from a `query` on whose nats are the same."""
         end: int = 2 ** query.bit_length() - 1
         return min(end, self.n_flat) if query <= self.n_flat else end
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
         """Simultaneous confidence intervals of some queries: all hold with probability 1 - delta.
 
-        `means`, array_like in [0, 1], are those of the `queries` k, array_like of int from 1 on;
-        they are multiples of 1/m if the losses are `declared` 0 or 1.
+        Parameters
+        ----------
+        means : float or array_like of float
+            Mean losses, in [0, 1]; multiples of 1/m if declared 0 or 1.
+        queries : int or array_like of int
+            Their places k in the sequence, from 1 on.  Broadcast with `means`.
+        declared : bool
+            Whether the losses are declared 0 or 1: labels, bits, booleans, integers.
+
+        Returns
+        -------
+        lows, highs : float or ndarray of float64, in [0, 1]
         """
         means = check_fractions(means=means)
         if not declared:
@@ -106,7 +131,10 @@ class Free:
         return binomial_interval(counts, self.n_samples, self.nats(queries))
 
     def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
-        """Number of answers after which the first stage begins that fails the test."""
+        """Number of answers after which the first stage begins that fails the test `passes`.
+
+        Stages are tried from that of `n_queries` answers on.
+        """
         while n_queries < MOST_QUERIES and passes(stage := self.stage(n_queries)):
             n_queries = stage.n_queries
         return min(n_queries, MOST_QUERIES)
@@ -149,13 +177,24 @@ def union_free(
 ) -> Free:
     """The union bound's answers within epsilon, two-sided, for queries fixed in advance.
 
-    `max_queries` is how many queries share the flat half.  By default the most that it affords
-    whatever their means where losses are declared 0 or 1, `binomial_queries` at half of delta.
-
     >>> union_free(4000, 0.04, 0.04).n_queries
     44043
     >>> union_free(4000, 0.02, 0.04).stage(399).low_count
     227
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples, 1 to 2^40.
+    epsilon, delta : float
+        The error tolerated and the probability of failure, in (0, 1).
+    max_queries : int, optional
+        How many queries share the flat half.  By default the most that it affords whatever their
+        means where losses are declared 0 or 1, `binomial_queries` at half of delta.
+
+    Returns
+    -------
+    Free
     """
     m = check_n_samples(n_samples)
     epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)

@@ -26,6 +26,11 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     light of the verdicts before it (Result 30).  What costs is the rarer verdict: a candidate that
     fails, as nearly all do, costs next to nothing.
 
+    >>> round(history_nats([0, 0], n_candidates=32), 4)
+    3.4657
+    >>> [round(history_nats([b, 31 - b], n_candidates=32), 4) for b in (0, 1, 4)]
+    [6.9315, 10.3655, 17.2881]
+
     Parameters
     ----------
     counts : sequence of int
@@ -38,13 +43,6 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
     float
         ``ln(1/u) + ln(1/w)``: u is 1/H, or ``1/(t(t+1))`` for candidate t without H; and
         ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!``, 1 in sum over such histories.
-
-    Examples
-    --------
-    >>> round(history_nats([0, 0], n_candidates=32), 4)
-    3.4657
-    >>> [round(history_nats([b, 31 - b], n_candidates=32), 4) for b in (0, 1, 4)]
-    [6.9315, 10.3655, 17.2881]
     """
     numbers = [check_integer(counts=count) for count in counts]
     if not numbers or min(numbers) < 0:
@@ -63,12 +61,23 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: float = 0.0) -> float:
     """Return the least observed gain whose lower limit, by `paired_interval`, exceeds a margin.
 
-    `disagreement`, in [0, 1], is the share of samples on which the losses of the two models, 0 or
-    1, differ.  A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that
-    does.
-
     >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
     0.015
+
+    Parameters
+    ----------
+    n_samples : int
+        m independent samples, 1 to 2^40.
+    disagreement : float
+        The share of samples on which the losses of the two models, 0 or 1, differ; in [0, 1].
+    nats : float
+        The limit is wrong with probability at most exp(-nats); at least 0.
+    margin : float
+        The gain that the limit is to exceed.
+
+    Returns
+    -------
+    float, a multiple of 1/m, at most `disagreement` rounded to one; inf where that will not do
     """
     m = check_n_samples(n_samples)
     n_differ = round(check_fraction(disagreement=disagreement) * m)
@@ -96,10 +105,15 @@ def confirmation_nats(
     released of them.  With probability at least ``1 - delta`` all intervals of all batches hold,
     if those of each are taken at these nats.
 
+    >>> round(confirmation_nats(10, 0.1), 4)
+    5.2983
+
     Parameters
     ----------
     n_finalists : int
         Finalists of this batch, or claims about them.
+    delta : float
+        The probability that any interval misses, in (0, 1).
     batch, n_batches : int, int or None
         The place of this batch, from 1, and how many were declared, each of which has
         ``delta / n_batches``; None: any number, and batch t has ``delta / (t (t + 1))``.
@@ -113,11 +127,6 @@ def confirmation_nats(
     float
         ``ln(2 n_families n_finalists / (u delta)) + log_outcomes``, u the share of the batch:
         Result 31, a union bound over the tree of what may be released.
-
-    Examples
-    --------
-    >>> round(confirmation_nats(10, 0.1), 4)
-    5.2983
     """
     check_delta(delta)
     n_finalists = check_count(n_finalists=n_finalists)

@@ -21,12 +21,26 @@ from ._roots import bisect, root
 def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     """Confidence intervals ``[kl-(mean, nats / m), kl+(mean, nats / m)]`` for many means.
 
-    `means`, array_like in [0, 1], are of losses in [0, 1].  But for rounding no limit is further
-    from its mean than Hoeffding's ``sqrt(nats / (2 m))``.
+    Chernoff's bound for the expectation of one function fixed in advance, with values in [0, 1].
 
     >>> low, high = kl_interval(0.02, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.0099152029, 0.0351713082)
+
+    Parameters
+    ----------
+    means : float or array_like of float
+        Mean losses, in [0, 1].
+    n_samples : int
+        m held-out samples, 1 to 2^40.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `means`.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In [0, 1], around the means; but for rounding no further from them than Hoeffding's
+        ``sqrt(nats / (2 m))``.
     """
     m = check_n_samples(n_samples)
     return limits(
@@ -40,12 +54,23 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     """How far a mean may lie from an answer so that its whole interval is within epsilon of it.
 
     The largest tau such that every mean in [0, 1] within tau of the answer v has its whole
-    interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``; in [0, 1], or -1
-    where even a mean equal to the answer will not do.  v, a guess or an answer, may lie outside
-    [0, 1]; the `budget` b, at least 0, is in nats a sample.
+    interval ``[kl-(mean, b), kl+(mean, b)]`` in ``[v - epsilon, v + epsilon]``.
 
     >>> round(kl_tolerance(0.02, budget=0.004, epsilon=0.03), 4)
     0.0118
+
+    Parameters
+    ----------
+    answer : float
+        v, a guess or an answer, which may lie outside [0, 1].
+    budget : float
+        b, in nats a sample, at least 0.
+    epsilon : float
+        The error tolerated, in (0, 1).
+
+    Returns
+    -------
+    float, in [0, 1], or -1 where even a mean equal to the answer will not do
     """
     v, b = check_real(answer=answer), check_not_negative(budget=budget)
     epsilon = check_probability(epsilon=epsilon)

@@ -20,9 +20,7 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     """Exact confidence intervals for differences of two error rates, from paired comparisons.
 
     The difference d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: where only the
-    first of two models errs, where only the second does, and where both or neither do.  Counts are
-    array_like of int, together at most m; the limits are in [-1, 1], around the means of d.  Nats
-    below ln 4 count as ln 4.
+    first of two models errs, where only the second does, and where both or neither do.
 
     The order of Owen's (1988) empirical likelihood has its largest limits (Buehler 1957), whatever
     the unknown share of disagreement within limits that take 1/128 of the error (Berger, Boos
@@ -37,6 +35,20 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     >>> low, high = paired_interval(n_plus=30, n_minus=50, n_samples=4000, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (-0.0088, -0.0013)
+
+    Parameters
+    ----------
+    n_plus, n_minus : int or array_like of int
+        Samples with d = 1 and d = -1; at least 0, together at most m.
+    n_samples : int
+        m independent samples, 1 to 2^40.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0; below ln 4 it counts as ln 4.  All
+        three are broadcast.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64, in [-1, 1], around the means of d
     """
     m = check_n_samples(n_samples)
     counts = [check_counts(m, n_plus=n_plus), check_counts(m, n_minus=n_minus)]

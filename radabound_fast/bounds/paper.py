@@ -23,17 +23,26 @@ from ._arguments import check_log_delta
 
 
 def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 2 of the paper: how far the Rademacher average may lie above its estimate.
+    """Theorem 2 of De Stefani and Upfal (2019): how far R may lie above its estimate R~.
 
-    ``P(R - R~ > e) <= exp(-6 m l e^2 / (15 + 8 l e))``, as printed; the natural logarithm of that,
-    0 for an excess at or below 0.
-
+    ``P(R - R~ > e) <= exp(-6 m l e^2 / (15 + 8 l e))`` for the Rademacher average R, as printed.
     False as stated: the sample's part of the variance does not shrink with l
     (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in
     ``4 l e``; the printed 8 is conservative, and used here.
 
     >>> round(rademacher_log_tail(0.05, n_samples=4000, n_vectors=32), 3)
     -69.065
+
+    Parameters
+    ----------
+    excess : float
+        e, in units of loss.
+    n_samples, n_vectors : int
+        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+
+    Returns
+    -------
+    float, the natural logarithm of the bound; 0 for an excess at or below 0
     """
     e, m, n = checked(excess, n_samples, n_vectors)
     return -6.0 * m * n * e * e / (15.0 + 8.0 * n * e)

@@ -35,13 +35,28 @@ def weighted_half_width(
 
     With ``b = A ln(1/d2)`` and ``r = 2 R~ + b + sqrt(b^2 + 2 (2 R~ b + ln(1/d2) S / l))``,
     ``Psi <= r + sqrt(S ln(1/d1) / 2)`` with probability ``1 - 2 d1 - d2``; the two terms share
-    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  A is the largest of the
-    weights, which are fixed, of sum 1, of independent rows or groups, and S the sum of their
-    `squares`.  R~ is that of losses times their weights, with one sign a group.  Result 28; at
-    equal weights, A = S = 1/m, it is Result 7.
+    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  Result 28; at equal weights,
+    A = S = 1/m, it is Result 7.
 
     >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
     0.0363290016
+
+    Parameters
+    ----------
+    complexity : float
+        The half-range Monte-Carlo Rademacher average R~ of losses times their weights, at least 0,
+        in units of loss.
+    largest_weight, squares : float
+        A, the largest of the weights, and S, the sum of their squares: fixed weights, of sum 1, of
+        independent rows or groups.
+    n_vectors : int
+        l sign vectors (1 to 2^23), with one sign a group.
+    delta : float
+        Probability of failure, in (0, 1).
+
+    Returns
+    -------
+    float, in units of loss, not clipped at 1
     """
     complexity, n = check_not_negative(complexity=complexity), check_n_vectors(n_vectors)
     largest = check_positive(largest_weight=largest_weight)
@@ -76,13 +91,29 @@ def low_error_half_width(
     The last term of `weighted_half_width` at equal weights, sqrt(L/(2m)), becomes
     ``min{sqrt(L/(2m)), sqrt(2 L (s2 + 2 r) / m) + L / (3m)}`` with ``L = ln(1/d1)``, U the upper
     limit of `kl_interval` of the largest mean at ln(1/d3) nats, and ``s2 = U (1 - U)`` for U < 1/2,
-    else 1/4.  It fails with probability ``2 d1 + d2 + d3``, shared .75, .23, .02, and grows with
-    the complexity and the largest mean.
+    else 1/4.  It fails with probability ``2 d1 + d2 + d3``, shared .75, .23, .02.  Use l = 256: at
+    l = 32 the noise of the signs dominates.
 
     Results 7 and 9, after Boucheron, Lugosi and Massart (2000) and Bousquet (2002).
 
     >>> round(low_error_half_width(0.005, 0.02, n_samples=4000, n_vectors=256, delta=0.1), 10)
     0.026373174
+
+    Parameters
+    ----------
+    complexity : float
+        The half-range Monte-Carlo Rademacher average R~, at least 0, in units of loss.
+    largest_mean : float
+        The largest mean loss in the class, in [0, 1].
+    n_samples, n_vectors : int
+        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+    delta : float
+        Probability of failure, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss, not clipped at 1.  Grows with the complexity and the largest mean.
     """
     m, n, log_d1, a, s2 = _terms(largest_mean, n_samples, n_vectors, delta)
     r = _complexity_limit(check_not_negative(complexity=complexity), n, a)
@@ -97,8 +128,17 @@ def low_error_budget(
 ) -> float:
     """The complexity at which `low_error_half_width` equals epsilon.
 
-    Negative if the half-width at complexity 0 is above epsilon.  The half-width is the smaller of
-    two increasing functions of r, so the largest r is the larger of two roots.
+    Parameters
+    ----------
+    epsilon : float
+        The half-width, in (0, 1).
+    largest_mean, n_samples, n_vectors, delta
+        Those of `low_error_half_width`.
+
+    Returns
+    -------
+    float
+        In units of loss.  Negative if the half-width at complexity 0 is above epsilon.
     """
     epsilon = check_probability(epsilon=epsilon)
     m, n, log_d1, a, s2 = _terms(largest_mean, n_samples, n_vectors, delta)

@@ -20,10 +20,22 @@ MOST_QUERIES = 2**62
 def union_half_width(
     query: int, n_samples: int, delta: float, *, max_queries: int | None = None
 ) -> float:
-    """Simultaneous half-width of the k-th query, for all k at once; the first query is 1.
+    """Simultaneous half-width of the k-th query, for all k at once.
 
-    ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided, with weights 1/max_queries for as
-    many queries; by default 1/(k (k+1)) without end.
+    ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided.
+
+    Parameters
+    ----------
+    query, n_samples : int
+        k, from 1 on, and m held-out samples (1 to 2^40).
+    delta : float
+        Probability that any query fails, in (0, 1).
+    max_queries : int, optional
+        Weights 1/max_queries for as many queries; by default 1/(k (k+1)) without end.
+
+    Returns
+    -------
+    float, in units of loss, not clipped at 1
     """
     m = check_n_samples(n_samples)
     k, delta = check_count(query=query), check_probability(delta=delta)
@@ -37,13 +49,26 @@ def union_half_width(
 
 
 def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = True) -> int:
-    """Number of queries that are within epsilon by Hoeffding and the union bound, at most 2^62.
+    """Number of queries that are within epsilon by Hoeffding and the union bound.
 
     ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; else, with weights 1/(k (k+1)), the
     largest k for which ``k (k+1)`` is at most that.
 
     >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
     (18110, 134)
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples, 1 to 2^40.
+    epsilon, delta : float
+        The error tolerated and the probability of failure, in (0, 1).
+    flat : bool
+        Flat weights, or 1/(k (k+1)).
+
+    Returns
+    -------
+    int, from 0 to 2^62
     """
     m = check_n_samples(n_samples)
     epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
@@ -58,11 +83,19 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
 def dyadic_code(queries: Any) -> Any:
     """``ln(1/w_k)`` of the weights ``w_k = 1 / (2^j (j+1) (j+2))``, where ``2^j <= k < 2^(j+1)``.
 
-    `queries` is k, an int or array_like of int; the first query is 1.  Constant over each power of
-    two, so that what passes changes log2 k times; the weights sum to 1.
+    Constant over each power of two, so that what passes changes log2 k times; they sum to 1.
 
     >>> round(dyadic_code(1000), 4)
     10.9388
+
+    Parameters
+    ----------
+    queries : int or array_like of int
+        k, from 1 on.
+
+    Returns
+    -------
+    float or ndarray of float64, in nats
     """
     k = check_numbers(queries=queries)
     f = functions_for(k)

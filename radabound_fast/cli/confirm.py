@@ -57,8 +57,8 @@ def add_confirm(commands: Any) -> None:
         "--n-batches", metavar="N", help='1, or more, or "any"',
         type=lambda text: text if text == _ANY else options.integer(text),
     )  # fmt: skip
-    kept = "or: 1 for a row that is kept, else 0"
-    options.add(rules, seed="of the split (default: drawn, and kept)", rows=kept)
+    rows = "or: 1 for a row that is kept, else 0"
+    options.add(rules, seed="of the split (default: drawn, and kept)", rows=rows)
     options.add(
         rules,
         stratify="as many of every class in each part",
@@ -106,9 +106,7 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     if parameters.get("n_batches") == _ANY:
         parameters["n_batches"] = None
     if args.labels is None:
-        if args.close_out:
-            raise ValueError("--labels must be given with --close-out")
-        others = ("finalist", "search_rows", "rows", *_NEW)
+        others = ("finalist", "search_rows", "rows", "close_out", *_NEW)
         options.check_absent(args, others, "--labels must be given with {}")
         if is_new:
             raise ValueError("--labels and --delta must be given to make FILE")

@@ -62,7 +62,7 @@ def _agrees_with_reference(kernel: str) -> bool:
 
 
 def _sums_are_right(n_samples: int, n_vectors: int, n_queries: int) -> bool:
-    """Whether they are, one by one and in blocks."""
+    """Whether signs and sums are those of the reference, one by one and in blocks."""
     losses = np.random.default_rng(0).integers(0, 2, (n_queries, n_samples), dtype=np.uint8)
     signs = reference.signs(7, n_vectors, n_samples)
     sums = reference.signed_sums(signs, losses)
@@ -79,7 +79,7 @@ def _sums_are_right(n_samples: int, n_vectors: int, n_queries: int) -> bool:
 
 
 def _nan_is_refused() -> bool:
-    """Whether nan is: as binary, as real-valued, as a prediction of two classes and of five.
+    """Whether nan is refused, as a loss, binary or real, and as one of two classes, or of five.
 
     What is built with ``-ffast-math`` may take it for a number.
     """

@@ -143,10 +143,8 @@ def flag_of(option: str) -> str:
 
 def values(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
-    named = {name: getattr(args, name, None) for name in names}
-    return {
-        name: value for name, value in named.items() if value is not None and value is not False
-    }
+    named = ((name, getattr(args, name, None)) for name in names)
+    return {name: value for name, value in named if not (value is None or value is False)}
 
 
 def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:
@@ -223,12 +221,10 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:
     if labels.dtype.kind not in "biuf":
         return text
-    with contextlib.suppress(ValueError):
-        return int(text)
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
+    for number in (int, float):
+        with contextlib.suppress(ValueError):
+            return number(text)
+    raise ValueError(f"--pos-label must be a number, as the labels are, got {text}")
 
 
 def read_rows(path: str, what: str) -> NDArray[np.bool_]:

@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Without the cell, which may be a label."""
+        """The place without the cell, which may be a label."""
         return f"line {self.line}, cell {self.column}"
 
 

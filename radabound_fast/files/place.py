@@ -37,8 +37,9 @@ def suffix_of(name: str) -> str:
 
 
 def stem_of(name: str) -> str:
-    """The name of a file without folder and suffix."""
-    return os.path.basename(split_key(name)[0].rstrip("/"))[: -len(suffix_of(name))]
+    """The name of a file without folder and suffix, or of an array in a group."""
+    base, suffix = os.path.basename(split_key(name)[0].rstrip("/")), suffix_of(name)
+    return base[: -len(suffix)] if base.lower().endswith(suffix) else base
 
 
 def is_url(name: str) -> bool:

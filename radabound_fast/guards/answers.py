@@ -26,7 +26,7 @@ AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
 class HoldoutExhausted(RuntimeError):
     """The holdout cannot answer: this query is withheld, and so is every later one.
 
-    The mean of the withheld query is neither in the message nor in an attribute.
+    The mean of the withheld query is neither in the message, `reason`, nor in an attribute.
 
     Attributes
     ----------
@@ -120,6 +120,7 @@ class Answers(Sequence[AnswerT_co]):
         return self._column("number", np.int64)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the values of each field by name: an array, or a list if they are no numbers."""
         shared = (self.values, self.lows, self.highs, self.half_widths, self.numbers)
         return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
 

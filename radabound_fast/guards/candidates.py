@@ -118,9 +118,9 @@ class PredictionRows(_Rows):
     def value(self, candidate: Candidate, nats: float) -> Estimate:
         """Return the metric, and limits of the population's."""
         paid = np.array([nats])
-        kept = self._truth.stored(self._measure, candidate.rows, paid)
-        (low,), (high,) = self._measure.intervals(kept, paid)
-        return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
+        stored = self._truth.stored(self._measure, candidate.rows, paid)
+        (low,), (high,) = self._measure.intervals(stored, paid)
+        return Estimate(float(self._measure.values(stored)[0]), float(low), float(high))
 
     def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
         """Return limits by the normal approximation; None where the proved are about as narrow."""

@@ -31,7 +31,7 @@ from radabound_fast.guards.answers import Answers, MeanAnswer
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanGuard, Progress
-from radabound_fast.guards.release import Release, rounding, rounding_told, tolerance_before
+from radabound_fast.guards.release import Release, rounding, rounding_sentence, tolerance_before
 from radabound_fast.guards.signed import ARGUMENTS, SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
@@ -119,8 +119,8 @@ class FixedSequence(HaltingGuard):
                 raise ValueError(f"n_vectors must be at least 0, got {n_vectors}")
             other_metric = isinstance(judged, Holdout) and judged.metric != "error"
             kind = SignedSequence if n_vectors and not other_metric else UnionSequence
-        made: Self = super(FixedSequence, kind).__new__(kind)
-        return made
+        guard: Self = super(FixedSequence, kind).__new__(kind)
+        return guard
 
     @sealed
     def __init__(
@@ -154,7 +154,7 @@ class FixedSequence(HaltingGuard):
         raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
-        """Return the metric of one model, if it is known to within epsilon.
+        """Return an `Answer` with the metric of one model, if it is known to within epsilon.
 
         Parameters
         ----------
@@ -238,8 +238,9 @@ class FixedSequence(HaltingGuard):
     ) -> Self:
         """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Without epsilon and delta all parameters are those of the database; labels without a metric
-        are measured as it says.
+        Other parameters are those of the class, and must be those that the database was made with.
+        Without epsilon and delta all are those of the database; labels without a metric are
+        measured as it says.
         """
         return cls._open(locals())
 
@@ -347,7 +348,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             f"{self.epsilon} of the {what} {measure.where}, and that is between its low and "
             f"high. Two-sided, finite-sample, for queries in an order fixed in advance (before any "
             f"score on this holdout was seen), up to a halting time that depends on the data; "
-            f"proved by the union bound, with {limits}.{rounding_told(self._rounded)} Assumed: "
+            f"proved by the union bound, with {limits}.{rounding_sentence(self._rounded)} Assumed: "
             f"{measure.assumed}. Never for an adaptive analyst: DeclaredSearch stays valid "
             f"there."
         )

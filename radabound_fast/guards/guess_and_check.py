@@ -161,7 +161,11 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard in a database, made now if there is none: see `RadaBound.open`."""
+        """Open the guard in a database, made now if there is none: see `RadaBound.open`.
+
+        Other parameters are those of the class, and must be those that the database was made with.
+        Without epsilon and delta all are those of the database.
+        """
         return cls._open(locals())
 
     @property
@@ -178,7 +182,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def tolerance(self) -> float:
         """How far the last guess (1/2 before the first), made again, may be from the mean and pass.
 
-        A query is refused once this, tau, is below epsilon/10 for its guess.
+        A query is refused once this, tau, is below epsilon/10 for its guess.  It may be negative.
         """
         current = self._current
         return self._tolerance(current.last_guess, current.spent)

@@ -196,7 +196,7 @@ class HaltingRule:
         everything = self._everything(unit_shift)
         ranges = 2 if self.estimator == "half-range" else 1
         cells = float(ranges) * float(self.n_vectors) * float(everything)
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "n_samples": self.n_samples,
             "n_vectors": self.n_vectors,
             "epsilon": self.tolerance,
@@ -207,10 +207,10 @@ class HaltingRule:
 
         def passes(total: int) -> bool:
             complexity = total / cells
-            admitted = self.bound.admits(complexity, **given)
+            admitted = self.bound.admits(complexity, **parameters)
             return admitted and not self.delta_prime(complexity) > self.threshold
 
-        budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
+        budget = last_that_passes(passes, math.floor(self.bound.budget(**parameters) * cells))
         priced = largest_total if self.bound.log_tail is None else NO_LIMIT
         if self.free is None:
             return budget, priced, NO_LIMIT, *NOTHING, *NOTHING

@@ -95,15 +95,15 @@ class HaltingGuard(Guard, Owned):
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = stored["parameters"]
-        if opening.are_given:
-            arguments = dict(opening.given)
+        if opening.has_needed:
+            arguments = dict(opening.arguments)
             if arguments.get("seed") is None and parameters.get("seed") is not None:
                 arguments["seed"] = check_seed(parameters["seed"])
         else:
             own = parameters.keys() - _OF_JUDGED
             arguments = {name: release_from(parameters[name]) for name in own}
         if opening.holdout is None:
-            if opening.are_given:
+            if opening.has_needed:
                 opening.apart()  # raises
             if parameters.get("metric") is not None:
                 raise ValueError(

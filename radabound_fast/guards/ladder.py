@@ -139,12 +139,16 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard in a database, made now if there is none: see `RadaBound.open`."""
+        """Open the guard in a database, made now if there is none: see `RadaBound.open`.
+
+        Other parameters are those of the class, and must be those that the database was made with.
+        Without step and delta all are those of the database.
+        """
         return cls._open(locals())
 
     @sealed
     def query(self, y_pred: Any) -> LadderAnswer:
-        """Answer one query.
+        """Answer one query with a `LadderAnswer`.
 
         Predictions, or losses, are those of `GuessAndCheck.query`, and so are errors: the guard is
         exhausted once as many queries as `max_queries` have been answered.

@@ -157,7 +157,7 @@ class GuessGuard(MeanGuard[AnswerT, AnswersT]):
 
     @sealed
     def query(self, y_pred: Any, *, guess: float) -> AnswerT:
-        """Answer one query.
+        """Answer one query: an `Answer` that also says whether the guess has ``passed``.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ def open_guard(
     guard: Any = None
     new: Any = None
     if opening.can_make and not os.path.exists(path):
-        guard = cls(opening.apart(), **opening.given)
+        guard = cls(opening.apart(), **opening.arguments)
         new = guard._description() | {"holdout": opening.identity(os.urandom(16).hex())}
     record: Any
     if cls._record_kind == "Ledger":
@@ -52,7 +52,7 @@ def open_guard(
     else:
         record = store.open_record(getattr(store, cls._record_kind), path, durability, new)
     try:
-        opening.check_made_for(cls.kind, record.description)
+        opening.check_kind(cls.kind, record.description)
         if guard is None or not same_json(new, record.description):  # or another was faster
             guard = cls._of_file(record.description, opening)
         guard._keep_in(record)
@@ -94,8 +94,8 @@ class Opening:
     """The arguments of `open`: what is judged, how the database knows it again, and parameters.
 
     `holdout` is None for losses, as many a row as the file says; `holdout_id` names one without
-    labels.  `given` are arguments of the constructor.  Unless one that it needs `are_given`, they
-    are those of the database; so is whatever was `AS_STORED`.
+    labels.  `arguments` are those of the constructor.  Where none that it needs is among them, not
+    `has_needed`, they are those of the database; so is whatever was `AS_STORED`.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Opening:
         self.name = os.fsdecode(path)
         takes = signature(cls.__init__).parameters
         needed = [name for name in arguments if takes[name].default is Parameter.empty]
-        self.given = {name: one for name, one in arguments.items() if one is not AS_STORED}
-        self.are_given = any(arguments[name] is not None for name in needed)
-        self.can_make = self.are_given if needed else judged is not None
+        self.arguments = {name: one for name, one in arguments.items() if one is not AS_STORED}
+        self.has_needed = any(arguments[name] is not None for name in needed)
+        self.can_make = self.has_needed if needed else judged is not None
         self.holdout = None if judged is None else as_judged(judged)
         self.has_named_metric = isinstance(judged, (Holdout, Losses))
         self._labels = None if self.holdout is None else self.holdout.labels
@@ -124,7 +124,7 @@ class Opening:
         """What a database stores of the holdout: a salted hash of its labels, or its name."""
         return self._holdout_id if self._labels is None else self._labels.fingerprint(salt)
 
-    def check_made_for(self, kind: str, description: dict[str, Any]) -> None:
+    def check_kind(self, kind: str, description: dict[str, Any]) -> None:
         """ValueError unless the database was made for such a guard on this holdout."""
         if description["kind"] != kind:
             raise ValueError(

@@ -54,7 +54,7 @@ def release_from(stored: Any) -> Any:
     return Rounded(stored["step"]) if isinstance(stored, dict) else stored
 
 
-def rounding_told(rounded: Rounded | None) -> str:
+def rounding_sentence(rounded: Rounded | None) -> str:
     """Return what a guarantee adds where answers are rounded; else nothing."""
     if rounded is None:
         return ""

@@ -367,8 +367,9 @@ def nats(trial: Any) -> float:
     The sum of ln(number of values) over what the trial has suggested: a product of weights along
     its path through the tree of choices.  Over all paths they sum to 1, by induction over the tree.
 
-    Raises TypeError for no trial, and ValueError for a value that its distribution does not have,
-    or a continuous distribution: see `points_of`, or write the line in the message.
+    Raises TypeError if it is no Trial, FrozenTrial or FixedTrial, ValueError for a value that its
+    distribution does not have, or a continuous one: see `points_of`, or write the line in the
+    message.
     """
     return math.fsum(choice.nats(value) for choice, value in _chosen(trial))
 

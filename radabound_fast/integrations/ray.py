@@ -43,7 +43,7 @@ def space_of(param_space: Mapping[str, Any]) -> Grid:
 
 
 def flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with nested mappings written as one, names joined by "/" as Ray does.
+    """The nested mappings of a `config` written as one, names joined by "/" as Ray does.
 
     Examples
     --------

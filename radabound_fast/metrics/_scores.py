@@ -16,9 +16,10 @@ from ._labels import MetricLabels
 class RocBand(NamedTuple):
     """A ROC curve, and how far the population's may be from it at every threshold at once.
 
-    A row is predicted positive if its score is at least the threshold.  Thresholds and rates, of
-    float64, are as `sklearn.metrics.roc_curve` has them with ``drop_intermediate=False``; nats are
-    what was paid in all, for delta and the key.
+    A row is predicted positive if its score is at least the threshold.  `thresholds`, `fpr` and
+    `tpr`, float64 of shape (n_thresholds,), are as `sklearn.metrics.roc_curve` has them with
+    ``drop_intermediate=False``; the rates have the half-widths `fpr_half_width` and
+    `tpr_half_width`, and `nats` are what was paid in all, for delta and the key.
     """
 
     thresholds: NDArray[np.float64]

@@ -10,7 +10,7 @@ from . import _classes, _losses, _predictions, _scores
 from ._classes import Array, Limits, Sizes
 from ._labels import MetricLabels
 
-_BINOMIAL, _GIVEN_CLASS = "Result 15: Clopper and Pearson", "Result 21: Clopper and Pearson"
+_BINOMIAL, _BY_CLASS = "Result 15: Clopper and Pearson", "Result 21: Clopper and Pearson"
 
 
 class Metric(NamedTuple):
@@ -71,7 +71,7 @@ _of_one_class = partial(
     _share,
     is_right=True,
     summary=_classes.errors_by_class,
-    theorem=_GIVEN_CLASS,
+    theorem=_BY_CLASS,
     conditional_on="the labels",
     needs="both classes",
 )
@@ -114,7 +114,7 @@ _ROWS = (
         value=_classes.precision,
         interval=_classes.precision_interval,
         n_outcomes=_classes.n_ratios,
-        theorem=_GIVEN_CLASS,
+        theorem=_BY_CLASS,
         conditional_on="which rows are predicted positive",
         needs="two classes",
     ),
@@ -125,7 +125,7 @@ _ROWS = (
         value=_classes.f1,
         interval=_classes.f1_interval,
         n_outcomes=_classes.n_ratios,
-        theorem=_GIVEN_CLASS,
+        theorem=_BY_CLASS,
         conditional_on="which rows are positive or predicted so",
         needs="two classes",
     ),

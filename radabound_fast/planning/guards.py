@@ -111,7 +111,7 @@ class Plan:
         return "\n\n".join(parts)
 
     def shortfall(self, name: str) -> str | None:
-        """One line on what a bound or guard lacks for a first query; None if nothing.
+        """One line on what the row of this `name` lacks for a first query; None if nothing.
 
         ValueError if no row has this name, or there are none, for want of an epsilon.
         """

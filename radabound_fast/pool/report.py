@@ -90,7 +90,7 @@ class PoolReport(BaseReport):
         return self.intervals.columns() | better | self.best_set.columns()
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each model as a pandas DataFrame, the best first, by name."""
+        """Return a DataFrame (extra ``pandas``), a row for each model by name, the best first."""
         return frame_of(self.intervals.names, self.columns()).iloc[self.ranking()]
 
     def as_json(self) -> dict[str, Any]:

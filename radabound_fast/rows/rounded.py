@@ -44,23 +44,23 @@ class Rounded:
         object.__setattr__(self, "step", check_positive(step=self.step))
 
     def of(self, values: Any) -> Any:
-        """Return what is released of a number, or of each in an array."""
+        """Return what is released of `values`, a number or an array."""
         return self._each(values, _nearest)
 
     def below(self, values: Any) -> Any:
-        """Return the largest multiple of the step that is not above a number, or each."""
+        """Return the largest multiple of the step that is not above `values`, or each of them."""
         return self._each(values, lambda value, step: value // step)
 
     def above(self, values: Any) -> Any:
-        """Return the least multiple of the step that is not below a number, or each."""
+        """Return the least multiple of the step that is not below `values`, or each of them."""
         return self._each(values, lambda value, step: -(-value // step))
 
     def cell(self, values: Any) -> tuple[Any, Any]:
-        """Return between which numbers all lie that are released like a number, or like each."""
+        """Return between which numbers all lie that are released as `values`, or each, are."""
         return self._each(values, _nearest, -1), self._each(values, _nearest, 1)
 
     def n_values(self, least: float, most: float) -> int:
-        """Return how many different values may be released of numbers in [least, most]."""
+        """Return how many values may be released of numbers from `least` to `most`."""
         first, last = (_nearest(*_whole(end, self.step)[:2]) for end in (least, most))
         return last - first + 1
 

@@ -90,7 +90,7 @@ class SignMatrix:
         self.shape, self.nbytes = (n_vectors, n_samples), self.store.nbytes
 
     def words(self, vector: int) -> NDArray[np.uint64]:
-        """The signs of one vector as bits, uint64 of shape (ceil(n_samples / 64),).
+        """The signs of a `vector`, from 0, as bits, uint64 of shape (ceil(n_samples / 64),).
 
         Bits past n_samples are the stream's.
         """
@@ -150,7 +150,7 @@ class RademacherAverage(Owned):
 
     @sealed
     def update(self, losses: Any) -> None:
-        """Take in losses in [0, 1] of any dtype, shape (n_samples,) or (k, n_samples).
+        """Take in `losses` in [0, 1] of any dtype, shape (n_samples,) or (k, n_samples).
 
         `PackedLosses` are losses of 0 and 1.  Raises ValueError or TypeError, with nothing changed,
         if they are not such losses.
@@ -217,7 +217,7 @@ class RademacherAverage(Owned):
         return self.signs.n_vectors * self.signs.n_samples << self._core.unit_shift
 
     def merge(self, other: RademacherAverage) -> None:
-        """Take in what another average saw under the same signs; an empty one changes nothing."""
+        """Take in what `other` saw under the same signs; an empty one changes nothing."""
         if not isinstance(other, RademacherAverage):
             raise TypeError(f"other must be a RademacherAverage, got {type(other).__name__}")
         if (self.signs.seed, self.signs.shape) != (other.signs.seed, other.signs.shape):

@@ -69,7 +69,7 @@ class Reports:
     def __init__(self, search: DeclaredSearch, read: Read) -> None:
         self._search, self._read = search, read
         self._digests: dict[str, Digest] = {}
-        self._made: dict[str, tuple[int, bytes]] = {}  # the last reply, and of how many models
+        self._latest: dict[str, tuple[int, bytes]] = {}  # the last reply, and of how many models
 
     def step(self, team: Team) -> bool:
         """Read on for a team, and return whether there may be more."""
@@ -84,8 +84,8 @@ class Reports:
     def reply(self, team: Team) -> bytes:
         """Return the report on what was read, as JSON; ValueError if that is nothing."""
         digest = self._digests[team.name]
-        n_models, reply = self._made.get(team.name, (0, b""))
+        n_models, reply = self._latest.get(team.name, (0, b""))
         if n_models < digest.n_models or not n_models:
             reply = json.dumps(report_fields(digest.report())).encode()
-            self._made[team.name] = digest.n_models, reply
+            self._latest[team.name] = digest.n_models, reply
         return reply

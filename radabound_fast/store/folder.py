@@ -42,25 +42,25 @@ def real_path(path: Path) -> str:
     return os.path.realpath(os.fsdecode(path))
 
 
-def identity_of(found: os.stat_result) -> tuple[int, int]:
+def identity_of(status: os.stat_result) -> tuple[int, int]:
     """Return what identifies a file whatever its name: device and inode."""
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def check_one_name(found: os.stat_result, name: str) -> None:
+def check_one_name(status: os.stat_result, name: str) -> None:
     """Raise unless a file has one name: SQLite would have a log beside each."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Damaged(f"{name} is not a regular file")
-    if found.st_nlink > 1:
+    if status.st_nlink > 1:
         raise RuntimeError(
-            f"{name} is one of {found.st_nlink} names of one file (hard links), and who used "
+            f"{name} is one of {status.st_nlink} names of one file (hard links), and who used "
             "another would not see its answers: remove the others, or mount the folder"
         )
 
 
 def check_mounted_with_folder(path: str, name: str) -> None:
     """Raise if a file itself is mounted, as containers mount one: its log is not."""
-    point = re.sub(rb"[\\ \t\n]", lambda found: b"\\%03o" % found[0][0], os.fsencode(path))
+    point = re.sub(rb"[\\ \t\n]", lambda match: b"\\%03o" % match[0][0], os.fsencode(path))
     # not by st_dev, which files and folders of one overlay may differ in
     try:
         # in one call: Ctrl-C between an open() here and its `with` would leave it to the collector

@@ -145,8 +145,8 @@ def back_up(path: Path, copy: Path) -> str:
 
     def check(part: str) -> None:
         try:
-            with contextlib.closing(open_any(part)) as made:
-                made.check_whole()
+            with contextlib.closing(open_any(part)) as database:
+                database.check_whole()
         except Damaged as error:  # it is what the original is
             raise Damaged(str(error).replace(part, os.fsdecode(path))) from None
 

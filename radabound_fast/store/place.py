@@ -54,10 +54,10 @@ class Place:
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
         with naming(name):
-            found = os.stat(self.path)
-        check_one_name(found, name)
+            status = os.stat(self.path)
+        check_one_name(status, name)
         check_mounted_with_folder(self.path, name)
-        self.identity = identity_of(found)
+        self.identity = identity_of(status)
         if self.identity in _open_at_fork:
             raise RuntimeError(
                 f"{name} was open when this process was forked, and SQLite's locks do "
@@ -132,9 +132,9 @@ class Place:
     def remember(self) -> None:
         """Note which files `check` has to find again, once SQLite has opened the log."""
         for file in (self.path, self.path + LOG, self.path + INDEX):
-            found = os.stat(file)
-            check_one_name(found, file)
-            self._files.append(_marks(file, found))
+            status = os.stat(file)
+            check_one_name(status, file)
+            self._files.append(_marks(file, status))
 
     def check(self) -> None:
         """Raise RuntimeError if whoever opens it next would not see what is committed here."""
@@ -143,16 +143,16 @@ class Place:
         for then in self._files:
             file = os.fsdecode(then[0])
             try:
-                found = os.stat(file)
+                status = os.stat(file)
             except FileNotFoundError:
                 raise RuntimeError(
                     f"{file} is gone, which an open guard needs: close this guard, which puts what "
                     f"it counted into {self.path} if that is there still, and open it again"
                 ) from None
-            now = _marks(file, found)
+            now = _marks(file, status)
             if now != then:
                 if now[:3] == then[:3]:
-                    check_one_name(found, file)
+                    check_one_name(status, file)
                 raise RuntimeError(f"{file} is another file than when {self.path} was opened")
 
     @property
@@ -165,9 +165,9 @@ class Place:
         _open_at_fork.add(self.identity)
 
 
-def _marks(file: str, found: os.stat_result) -> tuple[bytes, int, int, int]:
+def _marks(file: str, status: os.stat_result) -> tuple[bytes, int, int, int]:
     """Return the name, and st_ino, st_dev and st_nlink modulo 2**64."""
-    inode, device, n_links = (number % 2**64 for number in found[1:4])
+    inode, device, n_links = (number % 2**64 for number in status[1:4])
     return os.fsencode(file), inode, device, n_links
 
 

@@ -210,9 +210,9 @@ class SearchRecord(Record):
             for place, (query, entry) in enumerate(zip(queries, entries, strict=True)):
                 if query not in known:
                     row = self._row(query, entry)
-                    found = database.execute(_FIND, row[:2]).fetchone()
-                    known[query] = entry if found is None else self._entry(found)[1]
-                    rows += [row] if found is None else []
+                    stored = database.execute(_FIND, row[:2]).fetchone()
+                    known[query] = entry if stored is None else self._entry(stored)[1]
+                    rows += [row] if stored is None else []
                 if known[query] != entry:
                     odd[place] = known[query]
                 numbers.append(n + len(rows))

@@ -127,6 +127,6 @@ def check_tables(rows_of: Callable[[str], list[Any]], schema: Schema, name: str)
             f"{name} has format version {version}, this program reads {WITHOUT_LOG} and {WITH_LOG}"
         )
     expected = [*schema.tables, *(LOG_TABLES if version == WITH_LOG else ())]
-    found = rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    if found != [(sql,) for sql in expected]:
+    stored = rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    if stored != [(sql,) for sql in expected]:
         raise Damaged(f"{name} is damaged: its tables are not those of {schema.owner}")

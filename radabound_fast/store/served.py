@@ -58,11 +58,11 @@ class Log:
 
     def find(self, team: str, idempotency: str) -> tuple[bytes, str] | None:
         """Return the digest of a call that was answered under this key, and the reply."""
-        found = self._database.execute(
+        row = self._database.execute(
             "SELECT digest, reply FROM served WHERE team = ? AND idempotency = ?",
             (team, idempotency),
         ).fetchone()
-        return None if found is None else (bytes(found[0]), str(found[1]))
+        return None if row is None else (bytes(row[0]), str(row[1]))
 
     def n_answers(self, team: str, day: int) -> int:
         """Return how many answers a team got on a day, counted from 1970 on."""
@@ -95,8 +95,8 @@ class Log:
         """Return the best answer of a team, or of all; None before the first."""
         where, values = ("", ()) if team is None else ("WHERE team = ?", (team,))
         query = f"SELECT * FROM served_best {where} ORDER BY rank, second LIMIT 1"
-        found = self._database.execute(query, values).fetchone()
-        return None if found is None else Best._make(found)
+        row = self._database.execute(query, values).fetchone()
+        return None if row is None else Best._make(row)
 
     def last(self, team: str | None = None) -> Generator[Served, None, None]:
         """Yield calls, of a team or of all, the last one first."""
@@ -108,14 +108,14 @@ class Log:
     def after(self, team: str, row: int, n_answers: int) -> list[tuple[int, str]]:
         """Return the rows and replies of a team's calls after a row, until they have so many."""
         query = "SELECT rowid, reply, n_answers FROM served WHERE team = ? AND rowid > ? ORDER BY 1"
-        found: list[tuple[int, str]] = []
+        calls: list[tuple[int, str]] = []
         with contextlib.closing(self._database.cursor()) as cursor:
             for number, reply, n in cursor.execute(query, (team, row)):
-                found.append((number, reply))
+                calls.append((number, reply))
                 n_answers -= n
                 if n_answers <= 0:
                     break
-        return found
+        return calls
 
     def askers(self, today: int) -> dict[str, Asker]:
         """Return the teams, and how many calls each made."""

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from radabound_fast import ConfirmedSearch, Holdout, pack_losses
+from radabound_fast.files import reading
 
 M, K = 1000, 300
 RNG = np.random.default_rng(7)
 Y = RNG.integers(0, 2, M)
-P = Y ^ (RNG.random((K, M)) < RNG.uniform(0.1, 0.3, (K, 1)))
+P = (Y ^ (RNG.random((K, M)) < RNG.uniform(0.1, 0.3, (K, 1)))).astype(np.uint8)
 SHARE = ["--delta", "0.1", "--confirm-share", "0.4", "--seed", "5"]
 PREDICTIONS = ["audit", "--predictions", "p.npy", "--labels", "y.npy"]
 FILES = {
@@ -23,7 +24,9 @@ FILES = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """The working directory, with files whose blocks have forty rows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reading, "BLOCK_BYTES", 40 * M)
     np.save("y.npy", Y)
     np.save("p.npy", P)
     np.save("losses.npy", (P != Y).astype(np.uint8))

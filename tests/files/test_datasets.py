@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import write_rows
 
 from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.files import reading as files
@@ -67,18 +68,7 @@ def test_files_come_in_the_order_of_their_names_numbers_by_value(folder):
             expanded([empty])
 
 
-# each writes rows a to b as one file, however it likes
-WRITERS = {
-    ".npy": lambda path, rows: np.save(path, rows),
-    ".npz": lambda path, rows: np.savez(path, rows),
-    ".csv": lambda path, rows: np.savetxt(path, rows, "%d", delimiter=","),
-    ".parquet": lambda path, rows: pq.write_table(
-        pa.table({f"{i}": column for i, column in enumerate(rows.T)}), path
-    ),
-    ".arrow": lambda path, rows: write_arrow(
-        pa.table({f"{i}": column for i, column in enumerate(rows.T)}), path
-    ),
-}
+KINDS = (".npy", ".npz", ".csv", ".parquet", ".arrow")
 
 
 def write_arrow(written, path, rows=4):
@@ -90,11 +80,11 @@ def write_arrow(written, path, rows=4):
 @pytest.mark.parametrize(
     "cuts", [[], [1], [7, 8, 29], pytest.param(list(range(1, K)), marks=pytest.mark.thorough)]
 )
-@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("suffix", KINDS)
 def test_shards_are_the_rows_of_the_whole(folder, monkeypatch, suffix, cuts, block_bytes):
     monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
     for number, rows in enumerate(np.split(PREDICTIONS, cuts)):
-        WRITERS[suffix](f"p/part-{number}{suffix}", rows)
+        write_rows(f"p/part-{number}{suffix}", rows)
     rows = opened("p")
     assert rows.shape == (K, M) and len(rows.parts) == len(cuts) + 1
     np.testing.assert_array_equal(whole(rows), PREDICTIONS)
@@ -337,7 +327,7 @@ def test_probabilities_of_classes_are_those_of_each_model(run, folder, form, tex
     columns = CLASSES if text else np.array(["0", "1", "2"])
     what = ["p"]
     if form in ("npy", "npz"):
-        WRITERS[f".{form}"](f"p/a.{form}", PROBA)
+        write_rows(f"p/a.{form}", PROBA)
     elif form == "zarr":
         pytest.importorskip("zarr").create_array("a.zarr", data=PROBA)
         what = ["a.zarr"]
@@ -439,6 +429,8 @@ def test_hard_classes_are_noted_where_scores_are_meant(run, folder, metric):
     given = [*SEARCH, "--predictions", "p.npy", "--metric", metric]
     note = f"are one of two values, as classes are; {metric} is meant for "
     assert note in run(*given)[1] and note in json.loads(run(*given, "--json")[1])["search"]["note"]
+    state = [*given, "--state", "s.db"]  # of which a second run answers nothing
+    assert note in run(*state)[1] and note not in run(*state)[1]
     soft = np.clip(PREDICTIONS * 0.8 + 0.1 * RNG.random((K, M)), 0, 1)
     np.save("p.npy", np.vstack([PREDICTIONS[:-1], soft[:1]]))  # a single one
     assert note not in run(*given)[1]
@@ -455,12 +447,12 @@ def memory():
     system.rm("/", recursive=True)
 
 
-@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("suffix", KINDS)
 @pytest.mark.parametrize("transpose", [False, True])
 def test_a_url_is_read_as_a_path_is(folder, memory, suffix, transpose):
     for number, rows in enumerate(np.split(PREDICTIONS, [9])):
         written = f"p/part-{number}{suffix}"
-        WRITERS[suffix](written, rows.T if transpose else rows)
+        write_rows(written, rows.T if transpose else rows)
         memory.put(written, f"/bucket/set/part-{number}{suffix}")
     memory.put("y.npy", "/bucket/y.npy")
     for place in ("memory://bucket/set", "memory://bucket/set/*" + suffix):
@@ -508,7 +500,7 @@ def test_a_bucket_is_read(folder, system):
     system.mkdir("bucket")
     for suffix in (".npy", ".parquet") if scheme == "s3" else (".parquet",):
         for number, rows in enumerate(np.split(PREDICTIONS, [9])):
-            WRITERS[suffix](f"p/part-{number}{suffix}", rows)
+            write_rows(f"p/part-{number}{suffix}", rows)
             system.put(f"p/part-{number}{suffix}", f"bucket/{suffix[1:]}/part-{number}{suffix}")
         place = f"{scheme}://bucket/{suffix[1:]}"
         for files_of in (place, f"{place}/part-*{suffix}"):
@@ -554,8 +546,8 @@ def test_files_of_an_http_server_are_read(folder, handler):
     # more than fsspec reads ahead
     many = np.tile(PREDICTIONS.astype(np.int8), (6_000_000 // PREDICTIONS.size, 1))
     for suffix in (".npy", ".npz", ".csv", ".parquet"):
-        WRITERS[suffix](f"p/p{suffix}", PREDICTIONS)
-    WRITERS[".npy"]("p/many.npy", many)
+        write_rows(f"p/p{suffix}", PREDICTIONS)
+    write_rows("p/many.npy", many)
     in_folder = functools.partial(handler, directory="p")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), in_folder) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -1,6 +1,5 @@
 """Predictions and losses from files: the same rows from every format, or one clear error."""
 
-import gzip
 import io
 import os
 import sys
@@ -8,10 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from support import write_rows
 
 from radabound_fast import pack_losses
 from radabound_fast.files import reading as files
-from radabound_fast.files.place import SUFFIXES, split_key
+from radabound_fast.files.place import SUFFIXES, split_key, stem_of
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -27,34 +27,6 @@ def predictions(dtype):
     if np.dtype(dtype).kind == "f":
         return (numbers * np.float64(0.1)).astype(dtype)
     return numbers.astype(dtype)
-
-
-def write(path, array):
-    """`array` in the format that the suffix of `path` names."""
-    if path.suffix == ".npy":
-        np.save(path, array)
-    elif path.suffix == ".npz":
-        np.savez_compressed(path, array)
-    elif path.suffix in (".csv", ".gz"):
-        quoted = '"{}"' if array.dtype.kind == "U" else "{}"
-        rows = array.astype(np.int64) if array.dtype.kind == "b" else array
-        lines = [",".join(quoted.format(cell) for cell in row.tolist()) for row in rows]
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "wt", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-    elif path.suffix == ".zarr":
-        chunks = tuple(-(-side // 2) for side in array.shape)  # which divide no side
-        version = 2 if array.dtype.kind == "U" else 3  # which has strings of no fixed length
-        zarr.create_array(os.fspath(path), data=array, chunks=chunks, zarr_format=version)
-    else:
-        table = pa.table({f"q.{i}": column for i, column in enumerate(array.T)})
-        if path.suffix == ".parquet":
-            pq.write_table(table, path)
-        else:
-            new = pa.ipc.new_stream if path.suffix == ".ipc" else pa.ipc.new_file
-            with new(path, table.schema) as file:
-                file.write_table(table, max_chunksize=3)
-    return path
 
 
 def read(path, **options):
@@ -89,7 +61,7 @@ def test_every_format_gives_the_rows_that_were_written(
 ):
     monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
     expected = predictions(dtype)
-    path = write(tmp_path / f"p{suffix}", expected.T if transpose else expected)
+    path = write_rows(tmp_path / f"p{suffix}", expected.T if transpose else expected)
     labels = np.resize(np.unique(expected), N_SAMPLES)
     rows = read_predictions(path, labels, transpose=transpose)
     assert rows.shape == (N_QUERIES, N_SAMPLES)
@@ -109,7 +81,7 @@ def test_every_format_gives_the_rows_that_were_written(
 def test_fortran_order_and_foreign_byte_order_change_nothing(tmp_path, suffix, dtype, transpose):
     expected = predictions("uint8").astype(dtype)
     stored = np.asfortranarray(expected.T if transpose else expected)
-    path = write(tmp_path / f"p{suffix}", stored)
+    path = write_rows(tmp_path / f"p{suffix}", stored)
     (block,) = files.open_losses(path, transpose=transpose)
     assert (block.dtype.kind, block.dtype.itemsize) == (expected.dtype.kind, expected.itemsize)
     np.testing.assert_array_equal(block, expected)
@@ -119,7 +91,7 @@ def test_fortran_order_and_foreign_byte_order_change_nothing(tmp_path, suffix, d
 def test_every_format_gives_the_labels_that_were_written(tmp_path, suffix, dtype):
     expected = predictions(dtype)[:, 0]
     column = expected if suffix in (".npy", ".npz", ".zarr") else expected[:, None]
-    found = labels_in(write(tmp_path / f"y{suffix}", column), like=expected)
+    found = labels_in(write_rows(tmp_path / f"y{suffix}", column), like=expected)
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found, expected)
 
@@ -164,7 +136,7 @@ def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept,
         stored, packed = np.packbits(losses, axis=1, bitorder=kept), kept
     elif kept == ">u8" and suffix != ".parquet":
         stored = words.astype(">u8")
-    path = write(tmp_path / f"p{suffix}", stored)
+    path = write_rows(tmp_path / f"p{suffix}", stored)
     found = read(path, packed=packed, n_samples=n_samples)
     assert found.dtype.kind == "u" and found.dtype.itemsize == 8
     np.testing.assert_array_equal(found, words)
@@ -172,7 +144,7 @@ def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept,
 
 def test_a_square_file_needs_a_choice(tmp_path, suffix):
     square = np.array([[1, 1], [0, 0]])
-    path = write(tmp_path / f"p{suffix}", square)
+    path = write_rows(tmp_path / f"p{suffix}", square)
     with pytest.raises(ValueError, match="is square, 2 x 2: say whether"):
         files.open_losses(path, n_samples=2)
     np.testing.assert_array_equal(read(path, transpose=False), square)
@@ -366,7 +338,7 @@ def test_a_fault_is_told_in_one_line(tmp_path, suffix, content, opener, options,
     elif isinstance(content, pa.Table):
         pq.write_table(content, path)
     else:
-        write(path, content)
+        write_rows(path, content)
     key, options = options.get("key"), {n: o for n, o in options.items() if n != "key"}
     # "open": before the first query
     function = {"losses": read, "open": files.open_losses, "labels": files.open_labels}[opener]
@@ -398,7 +370,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, name):
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_every_truncation_is_refused(tmp_path, suffix):
-    path = write(tmp_path / f"p{suffix}", predictions("int64"))
+    path = write_rows(tmp_path / f"p{suffix}", predictions("int64"))
     content = path.read_bytes()
     for length in range(0, len(content), 1 if len(content) < 1000 else 7):
         path.write_bytes(content[:length])
@@ -506,9 +478,9 @@ def test_a_pipe_is_no_file_to_read_twice(tmp_path):
 
 def test_a_path_may_be_bytes(tmp_path, suffix):
     losses = np.array([[0, 1, 1], [1, 0, 1]])
-    path = os.fsencode(write(tmp_path / f"\xe9{suffix}", losses))
+    path = os.fsencode(write_rows(tmp_path / f"\xe9{suffix}", losses))
     np.testing.assert_array_equal(read(path), losses)
-    labels = os.fsencode(write(tmp_path / "y.npy", losses[0]))
+    labels = os.fsencode(write_rows(tmp_path / "y.npy", losses[0]))
     found, rows = files.open_predictions(labels, path)
     assert found.tolist() == [0, 1, 1] and rows.shape == (2, 3)
     with pytest.raises(FileNotFoundError) as caught:
@@ -575,7 +547,7 @@ def test_row_groups_and_blocks_of_any_size_give_every_row_once(tmp_path, monkeyp
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
-    path = write(tmp_path / "p.parquet", np.zeros((2, 3)))
+    path = write_rows(tmp_path / "p.parquet", np.zeros((2, 3)))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "radabound_fast.files.tables")
     with pytest.raises(ImportError, match=r'pyarrow is not installed.*pip install "\.\[files\]"'):
@@ -586,3 +558,12 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("file", "key"), [("p.npz", "a"), ("p.npz", "k"), ("p.NPZ", "k.npy")])
 def test_the_key_is_what_follows_the_last_file_of_a_path(folder, file, key):
     assert split_key(f"{folder}{file}:{key}") == (f"{folder}{file}", key)
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [("a/tree 1.NPY", "tree 1"), ("b.csv.gz", "b"), ("d/c.zarr/", "c"), ("c.zarr/key", "key"),
+     ("of.npz:k", "of")],
+)  # fmt: skip
+def test_a_model_is_called_by_its_file_or_its_array(name, stem):
+    assert stem_of(name) == stem

@@ -195,19 +195,37 @@ def fragments():
                     yield f"{path}:{getattr(node, 'lineno', 1)} {text.splitlines()[0]}"
 
 
+def names_that_say_nothing():
+    """Names for which the field has a word: released, queried, stored, argument, result."""
+    words = {"told", "asked", "kept", "given", "found", "made", "taken"}
+    for path, tree in sources().items():
+        for node in nodes(tree):
+            bound = {
+                ast.Name: lambda node: isinstance(node.ctx, ast.Store) and node.id,
+                ast.Attribute: lambda node: isinstance(node.ctx, ast.Store) and node.attr,
+                ast.arg: lambda node: node.arg,
+                ast.FunctionDef: lambda node: node.name,
+                ast.ClassDef: lambda node: node.name,
+            }
+            name = bound.get(type(node), lambda node: "")(node) or ""
+            if words & set(name.lower().split("_")):
+                yield f"{path}:{node.lineno} {name}"
+
+
 CHECKS = {
     "imports that go upwards": upward_imports,
     "circles of files": circles,
     "isinstance on a guard outside guards/": asks_for_guards,
     "reads of another room's private attributes": private_reads,
     "docstrings that do not stand alone": fragments,
+    "names that say nothing": names_that_say_nothing,
 }
 
 
 @pytest.mark.parametrize("what", CHECKS)
 def test_there_are_no(what):
-    found = list(CHECKS[what]())
-    assert not found, f"{len(found)} {what}:\n" + "\n".join(found)
+    places = list(CHECKS[what]())
+    assert not places, f"{len(places)} {what}:\n" + "\n".join(places)
 
 
 def test_every_room_is_on_a_floor():
@@ -218,9 +236,9 @@ def test_every_room_is_on_a_floor():
 def test_what_is_forbidden_would_be_seen(monkeypatch):
     bad = (
         "from radabound_fast.cli import main\n"
-        "def f(holdout, x):\n"
+        "def f(holdout, x_given):\n"
         '    """Of a holdout."""\n'
-        "    return isinstance(x, (int, DeclaredSearch)), holdout._hidden_here\n"
+        "    return isinstance(x_given, (int, DeclaredSearch)), holdout._hidden_here\n"
     )
     home = Path("__init__.py")
     only = {home: sources()[home], Path("rows/bad.py"): ast.parse(bad)}
@@ -235,5 +253,5 @@ if __name__ == "__main__":
         rooms = sorted({module for module, _ in imported(path, tree)})
         print(f"{path!s:36} {' '.join(rooms)}")
     for what, check in CHECKS.items():
-        found = list(check())
-        print(f"\n{len(found)} {what}", *found, sep="\n  ")
+        places = list(check())
+        print(f"\n{len(places)} {what}", *places, sep="\n  ")

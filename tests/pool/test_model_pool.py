@@ -382,8 +382,10 @@ def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
 
 def test_models_may_be_added_between_questions(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
-    made = pool(y_true, Y_pred[:20], baseline=Y_pred[31])
+    first = Y_pred[:20].copy()
+    made = pool(y_true, first, baseline=Y_pred[31])
     all_columns(made)
+    first[:] = y_true  # what is in memory is the pool's own
     made.add(Y_pred[20:])
     assert_same(made, all_columns(pool(y_true, Y_pred, baseline=Y_pred[31])))
 
@@ -404,6 +406,21 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
             assert_array_equal(column, columns[name])
         assert len(n_reads) <= 1, n_before
     assert_same(pool(M, losses, baseline=losses[31]), columns)
+
+
+def test_rows_that_are_gone_when_they_are_read_again_are_an_error():
+    blocks = iter([np.random.default_rng(3).random((5, M)) for _ in range(2)])
+    made = pool(M, lambda: blocks)
+    with pytest.raises(ValueError, match="Y_pred must have the same rows each time .* got 0"):
+        made.intervals()
+
+
+@pytest.mark.parametrize("blocks", [object, lambda: 3, lambda: None])
+def test_a_callable_that_returns_no_blocks_is_an_error(blocks):
+    made = pool(M)
+    with pytest.raises(TypeError, match="Y_pred must return blocks of rows, got "):
+        made.add(blocks)
+    assert made.n_models == 0
 
 
 def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):

@@ -220,7 +220,10 @@ class ConfirmedSearch(Guard):
 
     @sealed
     def score_many(self, Y_pred: Any) -> NDArray[np.float64]:
-        """Return the metric of several models on the search rows, shape (k,), as by `score`."""
+        """Return the metric of several models on the search rows, shape (k,), as by `score`.
+
+        `Y_pred` has shape (k, n_samples) or (k, n_search_rows).
+        """
         return self._score(Y_pred, 2)
 
     def _score(self, y_pred: Any, ndim: int) -> NDArray[np.float64]:
@@ -267,7 +270,8 @@ class ConfirmedSearch(Guard):
     ) -> ConfirmedAnswers | ConfirmedAnswer:
         """Judge a batch of finalists on the confirmation rows, or a single one.
 
-        The same predictions again have the stored answer, and cost nothing.
+        Return `ConfirmedAnswers`, or the `ConfirmedAnswer` of a single one.  The same predictions
+        again have the stored answer, and cost nothing.
 
         Parameters
         ----------
@@ -309,11 +313,11 @@ class ConfirmedSearch(Guard):
     def nominate(self, name: str, y_pred: Any) -> None:
         """Store a model as a finalist, until ``confirm()`` confirms all that were nominated.
 
-        Nothing is released of it, and nothing is paid.  A name that is nominated again stands for
+        Nothing is released of it, and nothing is paid.  A `name` that is nominated again stands for
         the later model.  So people or programs that do not know each other can share one batch.
 
-        `y_pred` is as for `confirm`.  ValueError also if another model was confirmed by this name,
-        or the search has ended.
+        `y_pred`, and its errors, are those of `confirm`.  ValueError also if another model was
+        confirmed by this name, or the search has ended.
         """
         events, judge = self._own_events(), self._judge()
         (model,) = self._models({name: y_pred})
@@ -362,7 +366,7 @@ class ConfirmedSearch(Guard):
 
     @sealed
     def close_out(self) -> ConfirmedAnswers:
-        """End the search, and return all of every finalist: nothing more can be confirmed.
+        """End the search, and return the `answers` in full: nothing more can be confirmed.
 
         Values, intervals, gains and pairs that were not released before are released here, at the
         nats of their batch.
@@ -459,11 +463,11 @@ class ConfirmedSearch(Guard):
             search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
             search._metric = Measure.from_description(stored["metric"], None)
             return search
-        beside = {part: opening.given[part] for part in ("seed", "rows", "baseline")}
+        beside = {part: opening.arguments[part] for part in ("seed", "rows", "baseline")}
         if beside["seed"] is None and beside["rows"] is None:
             # without a seed the rows were chosen elsewhere
             beside |= {"rows": rows} if stored["seed"] is None else {"seed": stored["seed"]}
-        search = cls(holdout, **(opening.given if opening.are_given else parameters) | beside)
+        search = cls(holdout, **(opening.arguments if opening.has_needed else parameters) | beside)
         search._secret = bytes.fromhex(stored["secret"])
         check_same(opening.name, search._description(), stored)
         return search
@@ -486,7 +490,7 @@ class ConfirmedSearch(Guard):
         return answers.best if len(answers) else None
 
     def compare(self, a: str, b: str) -> Comparison:
-        """Return how much better one finalist is than another: see `ConfirmedAnswers.compare`."""
+        """Return how much better finalist `a` is than `b`: see `ConfirmedAnswers.compare`."""
         return self.answers.compare(a, b)
 
     def report(self) -> ConfirmedReport:

@@ -37,7 +37,13 @@ from radabound_fast.guards.declared.rows import Rows
 from radabound_fast.guards.declared.task import Expected, KeyedRows, SearchTask, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Opening, check_same
-from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
+from radabound_fast.guards.release import (
+    Release,
+    described,
+    release_from,
+    rounding,
+    rounding_sentence,
+)
 from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import COUNTED, MEANS, MeanLoss, Measure, RocBand, Truth, roc_band
 from radabound_fast.rows.partial import Partial, each_of, listed
@@ -164,7 +170,7 @@ class DeclaredSearch(Guard):
         self.release: Release = release
         self.space: Space = as_space(space)
         self.delta = check_delta(delta)
-        self.allow_reruns = check_bool(allow_reruns=allow_reruns)
+        self._allow_reruns = check_bool(allow_reruns=allow_reruns)
         self.two_sided = check_bool(two_sided=two_sided)
         self.n_folds = None if n_folds is None else check_n_folds(n_folds)
         if self.n_folds is not None and self.n_folds > self.n_samples:
@@ -228,6 +234,10 @@ class DeclaredSearch(Guard):
     def size(self) -> int | None:
         """Keys in the space; None: without end, or unknown."""
         return self.space.size
+
+    @property
+    def allow_reruns(self) -> bool:
+        return self._allow_reruns
 
     @property
     def n_answered(self) -> int:
@@ -301,7 +311,7 @@ class DeclaredSearch(Guard):
             f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
             f"is {claim}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}."
-            f"{rounding_told(self._rounded)} Assumed: {measure.assumed}; {assumed}"
+            f"{rounding_sentence(self._rounded)} Assumed: {measure.assumed}; {assumed}"
         )
 
     @sealed
@@ -309,6 +319,8 @@ class DeclaredSearch(Guard):
         self, y_pred: Any, *, key: Any, rerun: int | Literal["next"] = 1
     ) -> DeclaredSearchAnswer:
         """Return the metric of the model of a key, and limits of its population value.
+
+        They are in a `DeclaredSearchAnswer`, with a baseline the gain and its limits as well.
 
         Parameters
         ----------
@@ -349,7 +361,7 @@ class DeclaredSearch(Guard):
     def query_many(
         self, Y_pred: Any, *, keys: Any, reruns: Any = None, n_threads: int = 1
     ) -> DeclaredSearchAnswers:
-        """Return the answers to several queries, as `query` gives each.
+        """Return `DeclaredSearchAnswers` to several queries, as `query` gives each.
 
         Parameters
         ----------
@@ -596,7 +608,7 @@ class DeclaredSearch(Guard):
     ) -> Comparison:
         """Return how much better the first of two models of the space is, chosen however you like.
 
-        docs/how-to/compare-models.md has examples.
+        A `Comparison`, of which docs/how-to/compare-models.md has examples.
 
         Parameters
         ----------
@@ -663,7 +675,7 @@ class DeclaredSearch(Guard):
 
     @sealed
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
-        """Return the ROC curve of a model, and a band for the population's curve.
+        """Return the ROC curve of a model, and a band for the population's: a `RocBand`.
 
         It holds at all thresholds at once, so that one may be tuned on the holdout for nothing.
 
@@ -748,17 +760,20 @@ class DeclaredSearch(Guard):
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
         parameters = dict(stored["parameters"])
-        n_samples, given = parameters.pop("n_samples"), opening.given
-        if opening.are_given:
+        n_samples, arguments = parameters.pop("n_samples"), opening.arguments
+        if opening.has_needed:
             opening.apart()  # raises where there is nothing to judge
         else:
-            given = parameters | {"baseline": given["baseline"]}
-            given["space"] = from_description(given["space"])
-            given["release"] = release_from(given["release"])
+            arguments = parameters | {"baseline": arguments["baseline"]}
+            arguments["space"] = from_description(arguments["space"])
+            arguments["release"] = release_from(arguments["release"])
         to_read = opening.holdout is None  # a search that was made on labels, without them
-        release = "interval" if to_read else given["release"]
-        search = cls(opening.as_stored(stored["metric"], n_samples), **given | {"release": release})
-        search.release, secret = given["release"], bytes.fromhex(stored["secret"])
+        release = "interval" if to_read else arguments["release"]
+        search = cls(
+            opening.as_stored(stored["metric"], n_samples), **arguments | {"release": release}
+        )
+        secret = bytes.fromhex(stored["secret"])
+        vars(search)["release"] = arguments["release"]  # which losses, to read with, have none of
         search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search

@@ -166,9 +166,9 @@ class SearchTask(Task):
 
     def find_many(self, keys: Any, reruns: Any) -> tuple[Codes, NDArray[np.int64], Floats]:
         """Codes, reruns and nats of keys."""
-        for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
-            if not np.iterable(given):
-                raise TypeError(f"{name} must be a sequence, one a row, got {shown(given)}")
+        for name, values in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
+            if not np.iterable(values):
+                raise TypeError(f"{name} must be a sequence, one a row, got {shown(values)}")
         if reruns is None and not self.allow_reruns:
             codes, nats = self.terms.space.find_many(keys)
             return codes, np.broadcast_to(np.int64(1), len(codes)), nats

@@ -212,7 +212,7 @@ class Gate(Guard, Owned):
         )
 
     def explain(self, verdict: Verdict) -> str:
-        """Return a verdict in one sentence, with what a pass claims and how sure it is."""
+        """Return a `verdict` in one sentence, with what a pass claims and how sure it is."""
         production = verdict.compared_with
         other = f"candidate {production}" if production else "the baseline"
         claim, name = self._rules.claim(self.metric, other), f"Candidate {verdict.number}"
@@ -276,8 +276,9 @@ class Gate(Guard, Owned):
     def needed(self, disagreement: float) -> dict[int, float]:
         """Return the least gain that meets the margin now (0), and after 1, 2 and 5 more passes.
 
-        It is inf where not even a gain on all rows that differ does, or no candidate is left.  It
-        is computed from the verdicts and the argument alone, and reads nothing of the test set.
+        A dict of int to float, which is inf where not even a gain on all rows that differ does, or
+        no candidate is left.  It is computed from the verdicts and the argument alone, and reads
+        nothing of the test set.
 
         Parameters
         ----------
@@ -322,7 +323,7 @@ class Gate(Guard, Owned):
 
     @sealed
     def query(self, y_pred: Any) -> Verdict:
-        """Return the verdict on a candidate; it is counted and stored before it is returned.
+        """Return the `Verdict` on a candidate; it is counted and stored before it is returned.
 
         Parameters
         ----------
@@ -337,7 +338,7 @@ class Gate(Guard, Owned):
         HoldoutExhausted
             The declared number of candidates was used, or the gate was closed.
         """
-        return self.query_many([y_pred])[0]
+        return self._verdicts([y_pred])[0]
 
     @sealed
     def query_many(self, Y_pred: Any) -> list[Verdict]:
@@ -347,6 +348,9 @@ class Gate(Guard, Owned):
         HoldoutExhausted if not even the first gets one.  Where one is no such array nothing has
         changed.
         """
+        return self._verdicts(Y_pred)
+
+    def _verdicts(self, Y_pred: Any) -> list[Verdict]:
         self._check_owner()
         rows, verdicts = self._readable(), []
         for stored in [rows.read(y_pred, "y_pred") for y_pred in Y_pred]:
@@ -416,8 +420,9 @@ class Gate(Guard, Owned):
     def close_out(self) -> GateReport:
         """End the gate, and only then release the values and intervals of all its candidates.
 
-        The losses are counted again from the predictions that the gate stores.  Closed again it
-        returns the same.  TypeError if the gate was opened without the labels.
+        All intervals of the `GateReport` hold at once with probability 1 - delta, an event of their
+        own beside that of the verdicts.  The losses are counted again from the predictions that the
+        gate stores.  Closed again it returns the same.  TypeError if it was opened without labels.
         """
         self._check_owner()
         self._readable()
@@ -501,7 +506,7 @@ class Gate(Guard, Owned):
 
     @classmethod
     def _of_file(cls, stored: Description, opening: Opening) -> Self:
-        parameters, changes = dict(stored["parameters"]), dict(opening.given)
+        parameters, changes = dict(stored["parameters"]), dict(opening.arguments)
         n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
         holdout = opening.as_stored(stored["metric"], n_samples)
         row_ids = changes.pop("row_ids", stored["row_ids"])
