@@ -1,12 +1,27 @@
 """One owner per guard: a copy, a pickle or a forked child would spend what the original has not
-counted, so that together they spend more than was proved to be safe.
+counted, so that together they spend more than was proved to be safe.  And attributes set once.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, SupportsIndex
 
 from radabound_fast._kernels.support import n_forks
+
+
+class SetOnce:
+    """Base class of what states a guarantee: the attributes that it rests on are set once."""
+
+    _set_once: ClassVar[tuple[str, ...]]
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute for one that can be set
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in self._set_once and hasattr(self, name):
+                raise AttributeError(
+                    f"{name} of a {type(self).__name__} cannot be changed: make another one"
+                )
+            super().__setattr__(name, value)
 
 
 class Owned:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from copy import copy
 from types import FrameType
@@ -14,13 +13,15 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_n_samples, shown
 from radabound_fast._kernels.support import sealed
+from radabound_fast._ownership import SetOnce
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import MetricChoice
 
-_noting = threading.Lock()
+_ATTRIBUTES = """n_samples weighting labels truth metric greater_is_better limits_of_metric takes
+classes pos_label"""
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
@@ -33,24 +34,27 @@ def _n_frames_of_package() -> int:
     return n_frames
 
 
-class _Judged:
+class _Judged(SetOnce):
     """The part that `Holdout` and `Losses` share: how rows count, and which guards there are."""
+
+    _set_once = tuple(_ATTRIBUTES.split())
 
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
         self.n_samples: Final = n_samples
         self.weighting: Final = weighting
-        self._guards: set[object] = set()  # the path of each that has a database
+        # the first guards, in order; of one with a database its path
+        self._guards: dict[object, None] = {}
 
     def note_guard(self, path: str | None) -> None:
         """Count a guard that was made on this, and warn once about a second one.
 
         `path` is the database of a guard that has one: opened twice it is one guard.
         """
-        with _noting:
-            n_before = len(self._guards)
-            self._guards.add(object() if path is None else path)
-            is_second = n_before == 1 < len(self._guards)
-        if is_second:
+        guard = object() if path is None else path
+        if len(self._guards) > 1 or guard in self._guards:
+            return
+        self._guards[guard] = None
+        if list(self._guards)[1:2] == [guard]:  # one of several threads made the second
             warnings.warn(
                 "this holdout has a second guard: two guards do not know each other, so split "
                 "delta between them, or share one guard (open)",
@@ -60,7 +64,7 @@ class _Judged:
     def apart(self) -> Self:
         """The same, as if no guard had been made on it."""
         other = copy(self)
-        other._guards = set()
+        other._guards = {}
         return other
 
 

@@ -433,6 +433,12 @@ cdef class GuardCore(SharedState):
         with self.lock:
             return 0 if self.plan is None else sliced_plan_bytes(self.plan.plan)
 
+    def free_tables(self):
+        """Gives that memory back, as a race of blocks against single rows needs."""
+        with self.lock:
+            self.plan = None
+            self.had_large_call = False
+
     def extremes(self):
         """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
         progress = self.progress()

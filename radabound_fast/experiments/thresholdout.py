@@ -129,8 +129,9 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     def __init__(
         self, judged: Any, *, threshold: float, noise: float, budget: int, seed: int | None = None
     ) -> None:
-        self.seed = check_seed(seed)
-        super().__init__(judged, _Noise(self.seed))
+        seed = check_seed(seed)
+        super().__init__(judged, _Noise(seed))
+        self.seed = seed
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
         self.budget = check_count(budget=budget, at_most=MOST_ANSWERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 from radabound_fast._checks import counted
+from radabound_fast._ownership import SetOnce
 from radabound_fast.guards.opening import open_guard
 
 if TYPE_CHECKING:
@@ -22,7 +23,13 @@ class Outlook(NamedTuple):
     share: float | None
 
 
-class Guard:
+# of any guard, set when it is made
+_ATTRIBUTES = """bound budget confirm_share delta epsilon estimator halted kind limits
+low_error max_queries n_batches n_best n_folds n_groups n_vectors needs noise of_teams pairs release
+row_ids rule search search_part seed signs space step stratify tells threshold two_sided"""
+
+
+class Guard(SetOnce):
     """What every guard has, whatever it answers.
 
     ::
@@ -51,16 +58,14 @@ class Guard:
         What an answer has.
     of_teams : bool
         Whether a query of the service says which team it is of.
-    allow_reruns : bool
-        Whether a query may bring ``rerun=``, which training of its key it is.
     """
 
     delta: float
-    allow_reruns: bool = False
     kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     tells: ClassVar[Literal["scores", "verdicts"]] = "scores"
     of_teams: ClassVar[bool] = False
+    _set_once = tuple(_ATTRIBUTES.split())
     _holdout: Holdout | Losses
     _record: Any = None  # the database that it was opened from
     _record_kind = "EventRecord"  # its class, in `store`
@@ -79,6 +84,11 @@ class Guard:
     def n_samples(self) -> int:
         """Held-out rows, m."""
         return self._holdout.n_samples
+
+    @property
+    def allow_reruns(self) -> bool:
+        """Whether a query may bring ``rerun=``, which training of its key it is."""
+        return False
 
     @property
     def guarantee(self) -> str:

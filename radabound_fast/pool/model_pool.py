@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import certainty, check_count, check_delta, check_n_vectors, counted
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
+from radabound_fast._ownership import SetOnce
 from radabound_fast.bounds.bootstrap import vectors_needed
 from radabound_fast.holdout import as_judged
 from radabound_fast.pool.best import Comparisons, Front
@@ -40,7 +41,7 @@ GUARANTEE = (
 )
 
 
-class ModelPool:
+class ModelPool(SetOnce):
     """Many models on one holdout: which are truly better than a baseline, which may be the best.
 
     All models must have been fixed before any holdout score was seen, and all that were judged
@@ -105,6 +106,8 @@ class ModelPool:
     >>> pool.best_set().best_names
     [0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 12]
     """
+
+    _set_once = "judged", "n_samples", "n_units", "delta", "n_vectors", "seed"
 
     @sealed
     def __init__(

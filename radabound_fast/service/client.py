@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from operator import length_hint
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_positive
 from radabound_fast._kernels.rows import pack_rows
+from radabound_fast._ownership import SetOnce
 from radabound_fast.guards.answers import Answers, HoldoutExhausted, MeanAnswer
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, check_class
@@ -167,10 +168,10 @@ class RemoteHoldout:
     greater_is_better: bool
     classes: list[Any] | None
     pos_label: Any
-    labels: None = None
+    labels: ClassVar[None] = None
 
 
-class RemoteGuard:
+class RemoteGuard(SetOnce):
     """A guard that another process serves (`radabound serve`), queried over HTTP.
 
     The integrations take it in the place of a guard, and threads may share it.  It has no labels
@@ -216,6 +217,8 @@ class RemoteGuard:
     the team has no answers left today, a PermissionError that queries have ended or that a key is
     another team's, a ValueError that a call is too large.
     """
+
+    _set_once = "holdout", "n_samples", "kind", "needs", "allow_reruns", "parameters", "guarantee"
 
     def __init__(
         self,
@@ -264,8 +267,8 @@ class RemoteGuard:
         self._get("/state", self._set_state)
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        facts = [name for name in RemoteHoldout.__slots__ if name != "labels"]
-        self.holdout = holdout = RemoteHoldout(**{name: state[name] for name in facts})
+        facts = {name: state[name] for name in RemoteHoldout.__match_args__}
+        self.holdout = holdout = RemoteHoldout(**facts)
         self.n_samples = holdout.n_samples
         self.kind, self.guarantee = str(state["guard"]), str(state["guarantee"])
         self.needs: Literal["key", "guess"] | None = state["needs"]

@@ -8,11 +8,23 @@ import pytest
 from numpy.testing import assert_allclose
 from support import GUARDS, coins, query, query_many
 
-from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound
+from radabound_fast import (
+    ConfirmedSearch,
+    DeclaredSearch,
+    FixedSequence,
+    Gate,
+    Holdout,
+    HoldoutExhausted,
+    Ladder,
+    Losses,
+    ModelPool,
+    RadaBound,
+)
 from radabound_fast._kernels.support import SharedState
 from radabound_fast.guards.base import Guard
 
 M = 300
+LABELS = np.random.default_rng(5).integers(0, 2, M)
 
 
 @pytest.fixture(params=GUARDS)
@@ -32,6 +44,58 @@ def test_it_is_a_guard_of_its_public_class(name, guard):
     assert guard.needs in ("key", "guess", None) and guard.n_samples == M
     assert not guard.halted and guard.can_answer and guard.n_answered == 0
     assert guard.what_now() == ""
+
+
+def attributes(one):
+    """Public names of an object that are no methods, and what they stand for."""
+    names = (name for name in dir(one) if name[0] != "_")
+    every = {name: getattr(one, name) for name in names}
+    return {name: value for name, value in every.items() if not callable(value)}
+
+
+def test_nothing_that_its_guarantee_rests_on_can_be_set(guard):
+    check_nothing_can_be_set(guard)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        ConfirmedSearch(LABELS, delta=0.1, seed=0, pairs=True),
+        DeclaredSearch(LABELS, 9, delta=0.1, n_best=3, allow_reruns=True),
+        Gate(LABELS, delta=0.1, at_least=0.5),
+        RadaBound(LABELS, epsilon=0.3, delta=0.1, bound="mclt"),
+        Holdout(LABELS, metric="f1"),
+        Losses(M),
+        ModelPool(LABELS, delta=0.1),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_nothing_that_any_guarantee_rests_on_can_be_set(one):
+    check_nothing_can_be_set(one)
+
+
+def check_nothing_can_be_set(one):
+    before = attributes(one)
+    for name in before.keys() - {"n_models"}:  # which a pool counts
+        with pytest.raises(AttributeError):
+            setattr(one, name, 0.5)
+    after = attributes(one)
+    assert list(after) == list(before) and len(after) > 5
+    assert all(repr(after[name]) == repr(before[name]) for name in after)
+
+
+def test_a_subclass_may_have_attributes_of_its_own():
+    class Counting(Ladder):
+        n_calls = 0
+
+        def query(self, y_pred):
+            self.n_calls += 1
+            return super().query(y_pred)
+
+    guard = Counting(M, step=0.1, delta=0.1)
+    for row in coins(4, 2, M):
+        guard.query(row)
+    assert guard.n_calls == guard.n_answered == 2
 
 
 def test_its_parameters_are_json_and_hold_no_seed(guard):

@@ -513,3 +513,20 @@ def test_nothing_but_verdicts_leaves(tmp_path: Path, caplog: pytest.LogCaptureFi
     for part in (*packed, *np.packbits(wrong, axis=1), *wrong.view(np.uint8)):
         assert part.tobytes()[:64] not in octets
     database.close()
+
+
+@pytest.mark.parametrize("overridden", ["query", "query_many"])
+def test_a_subclass_may_ask_one_way_by_the_other(overridden):
+    class Loop(Gate):
+        if overridden == "query":
+
+            def query(self, y_pred):
+                return self.query_many([y_pred])[0]
+        else:
+
+            def query_many(self, Y_pred):
+                return [self.query(y_pred) for y_pred in Y_pred]
+
+    gate = Loop(40, delta=0.1, at_most=0.5)
+    assert gate.query(np.zeros(40)).number == 1
+    assert [one.number for one in gate.query_many(np.eye(2, 40))] == [2, 3]

@@ -173,6 +173,18 @@ def test_a_guard_that_halts_frees_its_tables(pack):
     assert core.table_bytes == 0
 
 
+def test_tables_that_were_freed_are_made_anew_by_the_second_large_call(pack):
+    losses, _ = stream(64, 1000)
+    core, words = GuardCore(SignStore(3, 1000, 64)), pack(losses)
+    for _ in range(2):
+        assert core.table_bytes == 0
+        core.query_many(words, packed=True)
+        assert core.table_bytes == 0
+        core.query_many(words, packed=True)
+        assert core.table_bytes > 0
+        core.free_tables()
+
+
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
     extremes = GuardCore(SignStore(3, 200, 33), price=_free_gate)

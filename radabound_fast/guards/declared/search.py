@@ -170,7 +170,7 @@ class DeclaredSearch(Guard):
         self.release: Release = release
         self.space: Space = as_space(space)
         self.delta = check_delta(delta)
-        self.allow_reruns = check_bool(allow_reruns=allow_reruns)
+        self._allow_reruns = check_bool(allow_reruns=allow_reruns)
         self.two_sided = check_bool(two_sided=two_sided)
         self.n_folds = None if n_folds is None else check_n_folds(n_folds)
         if self.n_folds is not None and self.n_folds > self.n_samples:
@@ -234,6 +234,10 @@ class DeclaredSearch(Guard):
     def size(self) -> int | None:
         """Keys in the space; None: without end, or unknown."""
         return self.space.size
+
+    @property
+    def allow_reruns(self) -> bool:
+        return self._allow_reruns
 
     @property
     def n_answered(self) -> int:
@@ -768,7 +772,8 @@ class DeclaredSearch(Guard):
         search = cls(
             opening.as_stored(stored["metric"], n_samples), **arguments | {"release": release}
         )
-        search.release, secret = arguments["release"], bytes.fromhex(stored["secret"])
+        secret = bytes.fromhex(stored["secret"])
+        vars(search)["release"] = arguments["release"]  # which losses, to read with, have none of
         search._set_task(search._task.truth, secret, stored["metric"] if to_read else None)
         check_same(opening.name, search._description(), stored)
         return search

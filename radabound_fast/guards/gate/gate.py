@@ -338,7 +338,7 @@ class Gate(Guard, Owned):
         HoldoutExhausted
             The declared number of candidates was used, or the gate was closed.
         """
-        return self.query_many([y_pred])[0]
+        return self._verdicts([y_pred])[0]
 
     @sealed
     def query_many(self, Y_pred: Any) -> list[Verdict]:
@@ -348,6 +348,9 @@ class Gate(Guard, Owned):
         HoldoutExhausted if not even the first gets one.  Where one is no such array nothing has
         changed.
         """
+        return self._verdicts(Y_pred)
+
+    def _verdicts(self, Y_pred: Any) -> list[Verdict]:
         self._check_owner()
         rows, verdicts = self._readable(), []
         for stored in [rows.read(y_pred, "y_pred") for y_pred in Y_pred]:
