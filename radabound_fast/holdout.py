@@ -147,8 +147,6 @@ class Holdout(_Judged):
         The least and the largest value that it can have.
     takes : {"classes", "scores", "probabilities", "numbers"}
         What a query brings.
-    classes : list or None
-        What a prediction may be, sorted; None where predictions are numbers in a range.
     pos_label : object
         The positive class; None where the metric has none.
     labels, truth, weighting
@@ -212,10 +210,14 @@ class Holdout(_Judged):
         self.greater_is_better: Final = self.truth.row.greater_is_better
         self.limits_of_metric: Final = self.truth.ends
         self.takes: Final[str] = self.truth.row.takes
-        self.classes: Final = None if self.takes == "numbers" else labels.classes
         self.pos_label: Final[Any] = (
             labels.classes[self.truth.options["pos_label"]] if self.truth.has_positive else None
         )
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """What a prediction may be, sorted; None where predictions are numbers in a range."""
+        return None if self.takes == "numbers" else self.labels.classes
 
     def part(self, rows: NDArray[np.bool_]) -> Holdout:
         """Return `rows`, bool of shape (n_samples,), as a holdout with these classes and metric."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import bounds
-from radabound_fast._checks import read_as
+from radabound_fast._checks import read_as, shown
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
@@ -162,8 +162,10 @@ class Part:
         self._judge, self._blocks = judge, blocks
 
     def __iter__(self) -> Iterator[Array]:
-        first = 0
-        for block in self._blocks():
+        first, blocks = 0, self._blocks()
+        if not np.iterable(blocks):
+            raise TypeError(f"Y_pred must return blocks of rows, got {shown(blocks)}")
+        for block in blocks:
             for piece in _pieces(block):
                 try:
                     with read_as(y_pred="Y_pred"):

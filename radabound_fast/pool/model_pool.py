@@ -292,12 +292,18 @@ class ModelPool(SetOnce):
         if self.n_models == 0:
             raise ValueError("there is nothing to say: no model was added")
         every, first = [step() for step in steps], 0
-        for part in self._parts if any(step.is_open for step in every) else ():
+        needs_rows = any(step.is_open for step in every)
+        for part in self._parts if needs_rows else ():
             for rows in part:
                 for step in every:
                     if step.is_open:
                         step.take(first, rows)
                 first += len(rows)
+        if needs_rows and first != self.n_models:
+            raise ValueError(
+                f"Y_pred must have the same rows each time it is read, {self.n_models:,} in all, "
+                f"got {first:,}"
+            )
         return [step.result(self.names) for step in every]
 
     def _intervals(self) -> Intervals:

@@ -248,3 +248,9 @@ def test_numbers_in_a_range_have_no_classes():
     for metric in (metrics.AbsoluteError(y_range=(0, 3)), metrics.SquaredError(y_range=(0, 3))):
         assert Holdout([0.5, 1, 2], metric=metric).classes is None
     assert Holdout([0.5, 1, 2]).classes == [0.5, 1, 2]
+
+
+def test_the_classes_of_a_holdout_are_its_own():
+    holdout = Holdout([0, 1, 2])
+    holdout.classes.append(3)
+    assert holdout.classes == holdout.of_other_rows([2, 0]).classes == [0, 1, 2]

@@ -408,6 +408,21 @@ def test_rows_are_read_twice_at_most(pool_of_40, binary):
     assert_same(pool(M, losses, baseline=losses[31]), columns)
 
 
+def test_rows_that_are_gone_when_they_are_read_again_are_an_error():
+    blocks = iter([np.random.default_rng(3).random((5, M)) for _ in range(2)])
+    made = pool(M, lambda: blocks)
+    with pytest.raises(ValueError, match="Y_pred must have the same rows each time .* got 0"):
+        made.intervals()
+
+
+@pytest.mark.parametrize("blocks", [object, lambda: 3, lambda: None])
+def test_a_callable_that_returns_no_blocks_is_an_error(blocks):
+    made = pool(M)
+    with pytest.raises(TypeError, match="Y_pred must return blocks of rows, got "):
+        made.add(blocks)
+    assert made.n_models == 0
+
+
 def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
     """Each model has the limits of its own kind, whatever the others are."""
     _, _, wrong = pool_of_40
