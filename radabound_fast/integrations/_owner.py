@@ -38,10 +38,11 @@ class AnyGuard(Protocol):
     def what_would_answer(self, guess: float | None = None) -> str: ...
 
 
-def check_guard(guard: Any) -> AnyGuard:
+def check_guard(guard: Any, *, by_scores: bool = True) -> AnyGuard:
     """Return the guard, if it was made on labels, stores all answers, and still answers.
 
-    Raises TypeError, ValueError and HoldoutExhausted if it does not.
+    Raises TypeError, ValueError and HoldoutExhausted if it does not; TypeError too for a `Gate`,
+    whose verdicts have no score, if the tool chooses by scores.
     """
     names = ("query", "needs", "holdout")
     if isinstance(guard, type) or not all(hasattr(guard, name) for name in names):
@@ -52,6 +53,8 @@ def check_guard(guard: Any) -> AnyGuard:
     known = cast(AnyGuard, guard)
     if known.holdout.takes == "losses":
         raise TypeError(f"guard must be made on labels, got a {known.kind} of losses")
+    if by_scores and known.kind == "Gate":
+        raise TypeError("guard must answer scores, by which the tool chooses, got a Gate")
     if is_search_here(known) and known.n_best is not None:
         raise ValueError(
             f"guard must store all answers, got n_best={known.n_best}: a tool may come to a key "

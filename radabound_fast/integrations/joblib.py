@@ -99,7 +99,7 @@ def guarded_map(
     >>> [(value, answer.value) for value, answer in guarded_map(guard, constant, [0, 1])]
     [(0, 0.5), (1, 0.5)]
     """
-    guard = check_guard(guard)
+    guard = check_guard(guard, by_scores=False)
     check_guesses(guard, guesses)
     each = judged(guard, fit_predict, candidates, n_jobs, backend, guesses, progress)
 

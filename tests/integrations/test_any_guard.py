@@ -9,6 +9,7 @@ import pytest
 from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
+    Gate,
     GuessAndCheck,
     Holdout,
     Ladder,
@@ -152,3 +153,18 @@ def test_boosting_takes_a_guard_that_is_elsewhere(guard):
 def test_a_metric_needs_the_labels_here():
     with pytest.raises(TypeError, match="guard must have its labels in this process, .*Elsewhere"):
         HoldoutMetric(Elsewhere(GUARDS["RadaBound"]()))
+
+
+@pytest.mark.parametrize("adapter", [searched, studied, HoldoutMetric])
+def test_a_tool_that_chooses_by_scores_takes_no_gate(adapter):
+    gate = Gate(Y, delta=0.1, at_most=0.9)
+    with pytest.raises(TypeError, match="guard must answer scores, by which the tool chooses"):
+        adapter(gate)
+    assert gate.n_answered == 0
+
+
+def test_candidates_go_through_a_gate_one_by_one():
+    gate = Gate(Y, delta=0.1, at_most=0.9)
+    assert [verdict["number"] for verdict in judged(gate)] == [
+        1 + place for place in range(len(KEYS))
+    ]
