@@ -16,7 +16,7 @@ from support import write_rows
 from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.files import reading as files
 from radabound_fast.files.place import expanded
-from radabound_fast.files.tables import table_in, table_source
+from radabound_fast.files.tables import table_in, table_source, values_of
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -172,6 +172,22 @@ def test_a_cell_may_hold_a_row(folder, kind, named, dtype):
     rows = opened("p")
     np.testing.assert_array_equal(whole(rows), np.vstack([PREDICTIONS, PREDICTIONS]))
     assert rows.names == (NAMES * 2 if named else None)
+
+
+@pytest.mark.parametrize("start", range(10))
+def test_bools_may_begin_within_a_byte(start):
+    bits = PREDICTIONS[0].astype(bool)
+    for end in range(start + 1, 30):
+        part = pa.array(bits).slice(start, end - start)
+        np.testing.assert_array_equal(values_of("p", part), bits[start:end])
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_table_with_fewer_rows_than_it_says_is_refused(folder, transpose):
+    pq.write_table(pa.table({"a": [0, 1, 1], "b": [1, 1, 0]}), "p/a.parquet")
+    table = table_in("p/a.parquet")
+    with pytest.raises(ValueError, match="is not a readable table: 3 of 4 rows"):
+        list(table_source(table._replace(n_rows=4), transpose).blocks(9))
 
 
 @pytest.mark.parametrize("bitorder", ["little", "big"])

@@ -219,6 +219,8 @@ FAULTS = [
      "p.npz is not a readable .npz file: Bad CRC-32 for file 'p.npy'"),
     (".npy", header_of((-2, 3)), "losses", {},
      "p.npy is not a readable .npy array: its shape is (-2, 3)"),
+    (".npy", header_of((1,) * 100) + b"x", "losses", {},
+     "p.npy is not a readable .npy array: its shape is (" + "1, " * 45 + "1..."),
     (".npy", np.lib.format.magic(3, 0), "losses", {},
      "p.npy is not a readable .npy array: format version (3, 0), must be (1, 0) or (2, 0)"),
     (".npz", {"a": BYTES, "b": BYTES}, "losses", {},
@@ -275,7 +277,10 @@ FAULTS = [
     (".csv", "\n\n", "labels", {},
      "p.csv must hold labels in one column or one line, got shape (0, 0)"),
     (".npy", np.zeros(0), "labels", {}, "p.npy must not be empty, got no labels"),
-    (".csv", "yes,,no", "labels", {}, "p.csv: label 2 must not be empty"),
+    (".csv", "yes,no,", "labels", {}, "p.csv: label 3 must not be empty"),
+    # two samples too few are no header that was taken for one
+    (".csv", "0,1,0\n1,1,0\n", "losses", {"n_samples": 4, "transpose": True},
+     "p.csv must have 4 samples to a query, got 3 queries of 2"),
     (".csv", "yes\n\nno\nno\n", "labels", {}, f"p.csv, line 2{ROWS}"),
     (".csv", "1\n\n0\n0\n", "labels", {}, f"p.csv, line 2{ROWS}"),
     # cells of .csv files

@@ -1,7 +1,9 @@
 """A confirmed search in a database: shared, counted before it is released, for its rows alone."""
 
+import contextlib
 import os
 import pickle
+import sqlite3
 import sys
 import warnings
 
@@ -121,6 +123,12 @@ def test_the_file_holds_no_label_and_no_value_that_waits(path):
         assert secret.astype(np.uint8).tobytes()[:64] not in content
     assert str(wrong.mean()).encode() not in content
     assert (os.stat(path).st_mode & 0o777) == 0o600 or sys.platform == "win32"
+
+
+def test_the_file_holds_no_predictions_of_the_last_batch(path):
+    ConfirmedSearch.open(path, Y, delta=0.1).confirm({"a": model(0.2, 1)})
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT max(length(content)) FROM event").fetchone() == (0,)
 
 
 def test_the_file_keeps_rows_that_were_chosen_elsewhere(path):

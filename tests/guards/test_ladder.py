@@ -60,6 +60,9 @@ def test_the_ledger_of_a_ladder_is_its_code_and_never_shrinks(step):
         widths.append(step + math.sqrt((math.log(2 / 0.1) + math.log(count)) / 8000))
         updates += updated
     np.testing.assert_allclose(answers.half_widths, np.maximum.accumulate(widths), rtol=1e-12)
+    # an answer is at most a step above the smallest mean so far, and half a step below it
+    limits = answers.values - answers.half_widths, answers.values + answers.half_widths - step / 2
+    np.testing.assert_allclose([answers.lows, answers.highs], np.clip(limits, 0, 1), rtol=1e-12)
     if step == 0.05:
         assert np.any(np.diff(widths) < 0)  # else the maximum would be put to no test
 

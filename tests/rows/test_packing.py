@@ -178,6 +178,9 @@ def test_longdouble_is_rounded_once():
         # by way of float64 this would become the middle, and then the even neighbour: 0
         assert as_values(np.array([just_above_a_middle])).tolist() == [2**-24]
     assert as_values(np.array([0, 1, 0.25], np.longdouble)).tolist() == [0.0, 1.0, 0.25]
+    just_above_1 = np.nextafter(np.longdouble(1), np.longdouble(2))
+    with pytest.raises(ValueError, match=r"in \[0, 1\], got .* at sample 1$"):
+        as_values(np.array([0, just_above_1]))
 
 
 # ---- what users have ---------------------------------------------------------------------

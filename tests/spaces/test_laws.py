@@ -48,6 +48,16 @@ class Listed:
         return iter(range(1, 64))
 
 
+class Pairs:
+    """A prior that lists tuples."""
+
+    def nats(self, key):
+        return math.log(4)
+
+    def __iter__(self):
+        return itertools.product((1, 2), "ab")
+
+
 class Unlisted:
     """A prior that says nothing of its keys, and is wrong about 0 and True."""
 
@@ -93,6 +103,7 @@ SPACES = {
     "order": (InOrder(), 3),
     "items": (InOrder(["b", "a", 1]), "a"),
     "prior": (Prior(Listed()), 3),
+    "pairs": (Prior(Pairs()), (2, "b")),
     "unlisted": (Prior(Unlisted()), 3),
     "contained": (Prior(Contained()), 3),
     "words": (Prior(Words()), "a"),

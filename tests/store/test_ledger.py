@@ -568,8 +568,13 @@ def test_a_transaction_within_a_transaction_is_refused(path):
 
         def nest(_):
             guard.query(rows(1, 1)[0])
-            with pytest.raises(RuntimeError, match="in the middle of a call"):
-                guard.database.transact(lambda _: pytest.fail("begun"))
+            with RadaBound.open(path) as other:
+                for again in (
+                    lambda: guard.database.transact(lambda _: pytest.fail("begun")),
+                    lambda: other.query(rows(1, 1)[0]),  # which would wait for this very thread
+                ):
+                    with pytest.raises(RuntimeError, match="in the middle of a call"):
+                        again()
 
         guard.database.transact(nest)
         assert guard.n_answered == 1
