@@ -197,15 +197,12 @@ class Holdout(_Judged):
         from radabound_fast.metrics import Truth, as_choice  # which guards of losses do without
 
         labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
-        weighting = sample_weight
-        if not isinstance(weighting, Weighting):
-            labels.check_rows(sample_weight, name="sample_weight")
-            labels.check_rows(groups, name="groups")
-            weighting = Weighting.of(labels.n_samples, sample_weight, groups)
-        super().__init__(labels.n_samples, weighting)
+        labels.check_rows(sample_weight, name="sample_weight")
+        labels.check_rows(groups, name="groups")
+        super().__init__(labels.n_samples, Weighting.of(labels.n_samples, sample_weight, groups))
         self._choice = choice = as_choice(metric)
         self.labels: Final = labels
-        self.truth: Final = Truth(labels, choice, weighting)
+        self.truth: Final = Truth(labels, choice, self.weighting)
         self.metric: Final[str] = choice.name
         self.greater_is_better: Final = self.truth.row.greater_is_better
         self.limits_of_metric: Final = self.truth.ends
@@ -239,8 +236,9 @@ class Holdout(_Judged):
         named = dict(options)
         if "pos_label" in named:
             named["pos_label"] = self.labels.classes[named["pos_label"]]
-        choice = choice_of(metric, named)
-        return Holdout(self.labels, metric=choice, sample_weight=self.weighting)
+        choice, counts = choice_of(metric, named), self.weighting
+        weights, groups = (None, None) if counts is None else (counts.weights, counts.codes)
+        return Holdout(self.labels, metric=choice, sample_weight=weights, groups=groups)
 
     def __repr__(self) -> str:
         metric = "" if self.metric == "error" else f", metric={self.metric!r}"

@@ -125,8 +125,9 @@ cdef class QuickLock:
 cdef class SharedState:
     """What queries change, behind one lock: each change is kept whole, or not at all.
 
-    `GuardCore` is one, and so is the `Progress` of a guard in Python.  With a ledger (`keep_in`) a change begins with
-    what others have committed since, and no answer leaves before the state it leads to is committed.
+    `GuardCore` is one, and so is the `Progress` of a guard in Python.  With a ledger (`keep_in`) a
+    change begins with what others have committed since, and no answer leaves before the state it
+    leads to is committed.
 
     A subclass in Python writes its state as an array of int64 (`_lay_out`), goes on from one
     (`_take_over`), and changes itself in functions that it gives to `change`.

@@ -4,8 +4,7 @@ Proved for the half-range estimator.  They hold at a halting time that depends o
 too: with one epsilon fixed in advance and the same signs throughout, every answer given
 while the half-width is at most epsilon is within epsilon of its truth, with probability
 1 - delta.  They are no band over the queries: quote epsilon, not the half-width reached.
-Proofs are in ``docs/explanation/theory.md``.  Use l = 256: at l = 32 the noise of the signs
-dominates.
+Proofs are in ``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ def weighted_half_width(
 
     With ``b = A ln(1/d2)`` and ``r = 2 R~ + b + sqrt(b^2 + 2 (2 R~ b + ln(1/d2) S / l))``,
     ``Psi <= r + sqrt(S ln(1/d1) / 2)`` with probability ``1 - 2 d1 - d2``; the two terms share
-    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  Result 28; at equal weights,
-    A = S = 1/m, it is Result 7.
+    delta 3 : 1, within 1.3 % of the best split for m from 500 to 1e6.  Use l = 256: at l = 32 the
+    noise of the signs dominates.  Result 28; at equal weights, A = S = 1/m, it is Result 7.
 
     >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
     0.0363290016

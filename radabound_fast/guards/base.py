@@ -24,9 +24,9 @@ class Outlook(NamedTuple):
 
 
 # of any guard, set when it is made
-_ATTRIBUTES = """bound budget confirm_share delta epsilon estimator halted kind limits
-low_error max_queries n_batches n_best n_folds n_groups n_vectors needs noise of_teams pairs release
-row_ids rule search search_part seed signs space step stratify tells threshold two_sided"""
+_ATTRIBUTES = """bound confirm_share delta epsilon estimator halted kind limits low_error
+max_queries n_batches n_best n_folds n_groups n_vectors needs of_teams pairs release row_ids rule
+search_part seed signs space step stratify tells threshold two_sided"""
 
 
 class Guard(SetOnce):

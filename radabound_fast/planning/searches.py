@@ -55,8 +55,8 @@ class SearchPlan:
             The rows among these that the interval rests on.
         low, high, width : float or None
             The interval at this error rate, and its width.
-        demanded, allowed : str
-            What the user must do beforehand, and what the search may do.
+        asked, allowed : str
+            What is asked of the user beforehand, and what the search may do.
     n_narrower : int or None
         The largest declared space with an interval that is no wider than that of the finalists on
         half of the rows; None without `n_samples`.
@@ -148,7 +148,7 @@ class _Way(NamedTuple):
             "low": low,
             "high": high,
             "width": width,
-            "demanded": self.demanded,
+            "asked": self.demanded,
             "allowed": self.allowed,
         }
 
@@ -222,7 +222,7 @@ def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: fl
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     numbers = ("-" if row[name] is None else f"{row[name]:,}" for name in ("n_samples", "n_rows"))
     limits = ("-" if row[name] is None else f"{row[name]:.4f}" for name in ("low", "high", "width"))
-    return row["name"], *numbers, *limits, row["demanded"], row["allowed"]
+    return row["name"], *numbers, *limits, row["asked"], row["allowed"]
 
 
 def _width(limits: Limits, m: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from radabound_fast._checks import check_positive
+from radabound_fast._checks import check_positive, check_real
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Rounded:
     Raises
     ------
     TypeError, ValueError
-        The step is not a positive number.
+        The step is not a positive number; in methods, a number is not finite.
 
     Notes
     -----
@@ -56,7 +56,7 @@ class Rounded:
         return self._each(values, lambda value, step: -(-value // step))
 
     def cell(self, values: Any) -> tuple[Any, Any]:
-        """Return between which numbers all lie that are released as `values`, or each, are."""
+        """Return the ends of the interval whose numbers are released as `values`, or each, are."""
         return self._each(values, _nearest, -1), self._each(values, _nearest, 1)
 
     def n_values(self, least: float, most: float) -> int:
@@ -68,11 +68,11 @@ class Rounded:
         """So many steps, and half steps, of a number or of each in an array."""
 
         def moved(number: float) -> float:
-            value, step, unit = _whole(number, self.step)
+            value, step, unit = _whole(check_real(values=float(number)), self.step)
             return (2 * n_steps(value, step) + more_halves) * step / (2 * unit)
 
         if np.ndim(values) == 0:
-            return moved(float(values))
+            return moved(values)
         different, places = np.unique(values, return_inverse=True)
         return np.array([moved(one) for one in different.tolist()])[places]
 

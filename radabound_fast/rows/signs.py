@@ -12,7 +12,7 @@ from radabound_fast._checks import check_choice, check_n_samples, check_n_vector
 from radabound_fast._kernels.guard import GuardCore
 from radabound_fast._kernels.rows import PackedLosses, SignStore
 from radabound_fast._kernels.support import sealed
-from radabound_fast._ownership import Owned
+from radabound_fast._ownership import Owned, SetOnce
 from radabound_fast.rows.packing import as_values, bits_of, checked_words
 
 WORD_BITS = 64
@@ -21,7 +21,7 @@ WORD_BITS = 64
 MAX_CELLS = 2**62
 
 
-class SignMatrix:
+class SignMatrix(SetOnce):
     """The sign vectors sigma_1 .. sigma_l: independent fair signs, fixed by the seed.
 
     Bit b of word w of vector j is the sign of sample 64 w + b, 1 meaning +1:
@@ -66,6 +66,8 @@ class SignMatrix:
     >>> np.asarray(signs).shape
     (4, 100)
     """
+
+    _set_once = "store", "n_samples", "n_vectors", "seed", "shape", "nbytes"
 
     def __init__(
         self,

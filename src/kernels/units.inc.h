@@ -118,8 +118,9 @@ EACH void count_rows(const struct sign_tile *signs, ptrdiff_t first, int n_regs,
                      counts + r * counts_stride, counts_stride);
 }
 
-RB_ON_A_PAGE TARGET void COUNT_UNITS(const struct sign_tile *signs, const int32_t *rows, ptrdiff_t row_stride,
-                        ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride)
+RB_ON_A_PAGE TARGET void COUNT_UNITS(const struct sign_tile *signs, const int32_t *rows,
+                                     ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
+                                     ptrdiff_t counts_stride)
 {
     for (ptrdiff_t strip = 0; strip < signs->n_strips;) {
         const ptrdiff_t left = signs->n_strips - strip;

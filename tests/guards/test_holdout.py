@@ -254,3 +254,11 @@ def test_the_classes_of_a_holdout_are_its_own():
     holdout = Holdout([0, 1, 2])
     holdout.classes.append(3)
     assert holdout.classes == holdout.of_other_rows([2, 0]).classes == [0, 1, 2]
+
+
+def test_what_counts_rows_of_one_holdout_does_not_count_those_of_another():
+    whole = Holdout([0, 1, 1, 0], groups=[1, 1, 2, 2])
+    with pytest.raises(ValueError, match="sample_weight"):
+        Holdout([0, 1], sample_weight=whole.weighting)
+    other = whole.with_metric("accuracy", {})
+    assert other.weighting.fingerprint(bytes(16)) == whole.weighting.fingerprint(bytes(16))

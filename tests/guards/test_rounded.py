@@ -61,6 +61,14 @@ def test_rounding_is_that_of_the_exact_count_and_a_tie_goes_up(n, step):
     assert grid.of(counts[-1] / n) == released[-1]
 
 
+@pytest.mark.parametrize("of", ["of", "below", "above", "cell"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_only_finite_numbers_are_rounded(of, bad):
+    for values in (bad, np.array([0.5, bad])):
+        with pytest.raises(ValueError, match=f"values must be finite, got {bad}"):
+            getattr(Rounded(0.01), of)(values)
+
+
 @pytest.mark.parametrize("name", GUARDS)
 def test_an_answer_is_a_function_of_the_rounded_count_alone(name):
     """All of it: fields, limits, pickles, logs."""

@@ -71,7 +71,10 @@ def test_the_table_says_what_is_asked_and_what_may_be_done():
     text = str(made)
     assert isinstance(made, SearchPlan) and text.startswith("4,000 rows: delta 0.1")
     assert "0.5 of the rows stay unseen" in text and "a space of 1,000,000" in text
-    assert len(json.loads(made.to_json())["rows"]) == 6
+    rows = json.loads(made.to_json())["rows"]
+    assert len(rows) == 6
+    fields = ["name", "n_samples", "n_rows", "low", "high", "width", "asked", "allowed"]
+    assert list(rows[0]) == fields
     assert len(plan(4000, delta=0.1, n_finalists=3).rows) == 4
     (axes,) = made.plot().axes
     assert len(axes.lines) == 3  # of one finalist, of three, and of the declared space

@@ -118,6 +118,13 @@ def test_generated_signs_take_no_memory():
     assert SignMatrix(4000, 32).nbytes == 32 * 63 * 8
 
 
+@pytest.mark.parametrize("name", ["n_samples", "n_vectors", "seed", "shape", "nbytes", "store"])
+def test_what_the_signs_follow_from_cannot_be_changed(name):
+    matrix = SignMatrix(64, 2, seed=1)
+    with pytest.raises(AttributeError, match=f"{name} of a SignMatrix cannot be changed"):
+        setattr(matrix, name, getattr(matrix, name))
+
+
 def test_signs_are_kept_in_whole_strips():
     store = SignStore(0, 100, 3)
     assert store.nbytes == 2 * 8 * 8  # two words, one strip of eight lanes
