@@ -47,8 +47,8 @@ def units_of(m, weights, groups):
 
 
 def test_no_group_weighs_more_than_one_though_all_its_rows_are_rounded_up():
-    weighting = Weighting(11, [1677721.55] * 10 + [1e6], [0] * 10 + [1])  # below 2**24 together
-    assert 2**23 < Units(weighting).of_groups.max() <= 2**24
+    units = units_of(11, [1677721.55] * 10 + [1e6], [0] * 10 + [1])  # ten are below 2**24
+    assert 2**23 < units.of_groups.max() <= 2**24
 
 
 # ---- the same as the definition ------------------------------------------------------------------
