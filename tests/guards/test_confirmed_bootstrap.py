@@ -182,6 +182,7 @@ def test_where_they_would_not_hold_they_are_refused(judged, options, message):
         judged = holdout_of(y, metric=judged)
     with pytest.raises(ValueError, match=message):
         ConfirmedSearch(judged, **{"delta": DELTA, "limits": "bootstrap"} | options)
+    assert ConfirmedSearch(M, delta=0.001, limits="bootstrap").delta == 0.001
 
 
 @pytest.mark.slow

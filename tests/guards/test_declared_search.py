@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 from scipy.stats import beta
 
 from radabound_fast import DeclaredSearch, Holdout, PackedLosses, bounds, pack_losses
-from radabound_fast.spaces import Choice, Grid, InOrder, epoch_of
+from radabound_fast.spaces import Choice, Grid, Improvements, InOrder, epoch_of
 
 M = 4000
 # one under, at and over a byte and a word, and one sample
@@ -429,6 +429,15 @@ def test_any_worker_may_ask_a_search(method):
         warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads
         highs = pool.map(ask_in_worker, tasks)
     assert highs == [search.query(predictions, key=key).high for _, key, predictions in tasks]
+
+
+def test_an_error_has_no_answer_where_levels_alone_are_shown():
+    for space, key, shows_scores in ((9, 0, True), (Improvements(5), (0, ()), False)):
+        search = DeclaredSearch(M, space, delta=0.1)
+        search.query(coin(0), key=key)
+        with pytest.raises(ValueError, match="a second time with other losses") as refusal:
+            search.query(coin(1), key=key)
+        assert hasattr(refusal.value, "answer") == shows_scores
 
 
 def test_a_copy_takes_the_labels_along():

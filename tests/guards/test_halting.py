@@ -1,10 +1,12 @@
-"""Where a halting rule's budget is found: at the edge, whatever the guess."""
+"""Where a halting rule's budget is found, at the edge, whatever the guess; and limits in blocks."""
 
 import itertools
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
-from radabound_fast.guards.halting import last_that_passes
+from radabound_fast.guards.halting import HaltingRule, Limits, last_that_passes
 
 NEAR = range(-1, 36)
 FAR = [*range(-1, 3), *(2**k + rest for k in (10, 30, 61) for rest in (-1, 0, 1))]
@@ -30,3 +32,12 @@ def test_the_last_that_passes_is_found_from_every_start(edges, starts):
         assert last_that_passes(passes, start) == edge, start
         # twice there and back in doubled steps, and a few more
         assert passes.n_asked <= 4 * (abs(edge - max(start, 0)) + 1).bit_length() + 8
+
+
+def test_limits_of_blocks_are_those_of_each_answer_at_its_own_price():
+    """Weights fall at 2, 4, 8, ...: within a block, and between blocks of the same counts."""
+    rule = HaltingRule(100, 8, 0.2, 0.1, "fixed-sequence")
+    values, limits = np.array([0.1, 0.3, 0.1]), Limits(rule)
+    for first in (1, 1, 4, 5, 7, 8):
+        numbers = np.arange(first, first + 3)
+        assert_array_equal(limits.of(values, numbers, True), rule.interval(values, numbers, True))
