@@ -243,8 +243,8 @@ def test_costs_are_a_matrix_of_the_classes_without_a_header(run, refuse, first):
 
 def test_a_picture_shows_all_scores(run):
     pytest.importorskip("matplotlib", reason="the plot extra is not installed")
-    assert run(*PREDICTIONS, "--quiet", "--plot", "a.png") == (0, "", "")
-    assert Path("a.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert run(*PREDICTIONS, "--quiet", "--plot", "a.PNG") == (0, "", "")
+    assert Path("a.PNG").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):

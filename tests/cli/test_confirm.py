@@ -113,5 +113,5 @@ NEW = [*LABELS, "--delta", 0.1]
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(refuse, arguments, message):
-    np.save("wrong.npy", np.arange(M))
+    np.save("wrong.npy", np.arange(M) % 3)
     refuse(message, "confirm", "s.db", *arguments)

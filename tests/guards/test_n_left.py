@@ -103,6 +103,7 @@ def test_the_papers_bounds_promise_nothing_of_usual_means(bound):
 def test_by_half_range_a_first_query_is_certain():
     guard = guard_of("bernstein", 0.2, estimator="half-range")
     assert guard.n_left() == guard.n_left(0.5) == 1
+    assert guard.n_left_public() == 0  # which says nothing of the complexity
     guard.query(worst(guard, M // 2, 0))
     assert guard.n_left() == 0
     assert guard_of("bernstein", 0.01, estimator="half-range").n_left() == 0

@@ -108,13 +108,16 @@ def test_the_command_prints_the_same(capsys, tmp_path):
     assert capsys.readouterr().out == f"{made}\n" and picture.stat().st_size > 1000
     assert main([*question, "--width", "0.1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_samples"] is None
-    for wrong in (
-        ["--epsilon", "0.1", "--n-samples", "9"],
-        [],
-        ["--gate", "--disagreement", "0.1"],
+    one_of_two = "one of --n-samples and --width must be given with --n-finalists"
+    for wrong, message in (
+        (["--epsilon", "0.1", "--n-samples", "9"], "--epsilon must be left out"),
+        ([], one_of_two),
+        (["--n-samples", "9", "--width", "0.1"], one_of_two),
+        (["--gate", "--disagreement", "0.1"], "must be left out with --gate"),
     ):
         assert main([*question, *wrong]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and message in error
 
 
 @pytest.mark.parametrize("m", [25, 50, 101, 333, 1999])

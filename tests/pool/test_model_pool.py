@@ -390,6 +390,19 @@ def test_models_may_be_added_between_questions(pool_of_40):
     assert_same(made, all_columns(pool(y_true, Y_pred, baseline=Y_pred[31])))
 
 
+def test_blocks_may_come_in_one_buffer(pool_of_40):
+    _, _, wrong = pool_of_40
+    words = pack_losses(wrong).words
+
+    def blocks():
+        buffer = np.empty_like(words[:1])
+        for row in words:
+            buffer[:] = row
+            yield PackedLosses(buffer, M)
+
+    assert_same(pool(M, blocks), all_columns(pool(M, wrong)))
+
+
 @pytest.mark.parametrize("binary", [True, False])
 def test_rows_are_read_twice_at_most(pool_of_40, binary):
     """Once as they are added, and once for all statements, whatever the losses are."""
