@@ -41,3 +41,13 @@ def test_limits_of_blocks_are_those_of_each_answer_at_its_own_price():
     for first in (1, 1, 4, 5, 7, 8):
         numbers = np.arange(first, first + 3)
         assert_array_equal(limits.of(values, numbers, True), rule.interval(values, numbers, True))
+
+
+def test_a_mean_at_the_last_count_that_needs_no_signs_is_promised():
+    rule = HaltingRule(1000, 8, 0.03, 0.1, "fixed-sequence")
+    last = rule.free.stage(0).low_count
+    assert 0 < last < 499
+    for count in (last, 1000 - last):
+        assert rule.free_left(0, count / 1000, True) > 0
+    for count in (last + 1, 999 - last):
+        assert rule.free_left(0, count / 1000, True) == 0
