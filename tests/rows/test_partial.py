@@ -726,6 +726,9 @@ def test_altered_bytes_are_refused():
                 Partial.from_bytes(wrong)
     with pytest.raises(ValueError, match="partial"):
         Partial.from_bytes(blob + b"\0")
+    longer = blob[:-32] + b"\0"  # with the checksum of it
+    with pytest.raises(ValueError, match="no losses lead to"):
+        Partial.from_bytes(longer + hashlib.sha256(longer).digest())
 
 
 def test_forged_numbers_are_refused():

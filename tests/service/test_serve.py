@@ -340,7 +340,9 @@ def test_gains_over_a_baseline_are_told(tmp_path):
     given = {"space": 10, "delta": 0.1, "baseline": ROWS[1]}
     here = DeclaredSearch(holdouts[0], **given)
     with serve(tmp_path, DeclaredSearch, holdouts[1], **given) as service:
-        told, expected = service.remote().query(ROWS[0], key=1), here.query(ROWS[0], key=1)
+        remote = service.remote()
+        assert remote.holdout.greater_is_better
+        told, expected = remote.query(ROWS[0], key=1), here.query(ROWS[0], key=1)
         assert (told.gain, told.gain_low, told.gain_high) == (
             expected.gain, expected.gain_low, expected.gain_high,
         )  # fmt: skip
