@@ -536,6 +536,14 @@ def test_numbers_have_no_classes(tool):
         tool(2).hook(guard, np.zeros((N_HOLDOUT, 2)), classes=[0, 1], key=int)
 
 
+def test_probabilities_are_those_of_all_classes(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    holdout = Holdout(y_holdout, metric="neg_brier_score", classes=[0, 1, 2])
+    guard, boosting = DeclaredSearch(holdout, N_ROUNDS, delta=0.1), tool(2)
+    with pytest.raises(ValueError, match="the booster must have the holdout's 3 classes"):
+        boosting.fit(X, y, [boosting.hook(guard, X_holdout, classes=[0, 1], key=int)])
+
+
 # ---- refused before any query --------------------------------------------------------------
 
 
