@@ -37,7 +37,7 @@ test-lowest: .venv/test
 		kernels/test_kernels kernels/test_blocks kernels/test_widen \
 		rows/test_packing rows/test_labels guards/test_guard \
 		rows/test_signs files/test_files guards/test_answers \
-		spaces/test_spaces guards/test_holdout guards/test_mean_guards \
+		spaces/test_spaces guards/test_holdout guards/test_halting_guards \
 		guards/test_declared_search guards/test_ladder guards/test_guess_and_check \
 		guards/test_fixed_sequence rows/test_rademacher bounds/test_bounds_binomial \
 		integrations/test_integration_sklearn))

@@ -92,3 +92,15 @@ def test_links_of_the_metadata_and_of_the_site_lead_into_this_repository(project
         re.findall(r"https://github\.com/radabound[\w/-]*", (ROOT / "docs" / "conf.py").read_text())
     )
     assert named == {repository}
+
+
+@pytest.mark.parametrize(
+    "path", ["Makefile", ".ci/run", "recipe/recipe.yaml", "tests/native/try_pythons"]
+)
+def test_every_test_file_that_is_run_by_name_is_there(path):
+    words = re.findall(r"[\w/{},]+/test_[\w/{},]+", (ROOT / path).read_text(encoding="utf-8"))
+    assert words
+    for word in words:
+        names = subprocess.check_output(["bash", "-c", f"printf '%s ' {word}"], text=True).split()
+        for name in names:
+            assert (ROOT / "tests" / f"{name.removeprefix('tests/')}.py").exists(), (path, name)
