@@ -12,7 +12,7 @@ from radabound_fast._kernels.support import n_forks
 class SetOnce:
     """Base class of what states a guarantee: the attributes that it rests on are set once."""
 
-    _set_once: ClassVar[tuple[str, ...]]
+    _set_once: ClassVar[frozenset[str]]
 
     if not TYPE_CHECKING:  # a type checker would take every attribute for one that can be set
 

@@ -37,7 +37,7 @@ def _n_frames_of_package() -> int:
 class _Judged(SetOnce):
     """The part that `Holdout` and `Losses` share: how rows count, and which guards there are."""
 
-    _set_once = tuple(_ATTRIBUTES.split())
+    _set_once = frozenset(_ATTRIBUTES.split())
 
     def __init__(self, n_samples: int, weighting: Weighting | None) -> None:
         self.n_samples: Final = n_samples

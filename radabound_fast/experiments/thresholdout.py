@@ -123,7 +123,7 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
 
     _answers_type = ThresholdoutAnswers
     _arguments = ("threshold", "noise", "budget", "seed")
-    _set_once = (*GuessGuard._set_once, "noise", "budget")
+    _set_once = GuessGuard._set_once | {"noise", "budget"}
     _progress: _Noise
 
     @sealed

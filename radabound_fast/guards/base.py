@@ -65,7 +65,7 @@ class Guard(SetOnce):
     needs: ClassVar[Literal["key", "guess"] | None] = None
     tells: ClassVar[Literal["scores", "verdicts"]] = "scores"
     of_teams: ClassVar[bool] = False
-    _set_once = tuple(_ATTRIBUTES.split())
+    _set_once = frozenset(_ATTRIBUTES.split())
     _holdout: Holdout | Losses
     _record: Any = None  # the database that it was opened from
     _record_kind = "EventRecord"  # its class, in `store`

@@ -107,7 +107,7 @@ class ModelPool(SetOnce):
     [0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 12]
     """
 
-    _set_once = "judged", "n_samples", "n_units", "delta", "n_vectors", "seed"
+    _set_once = frozenset({"judged", "n_samples", "n_units", "delta", "n_vectors", "seed"})
 
     @sealed
     def __init__(

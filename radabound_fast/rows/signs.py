@@ -67,7 +67,7 @@ class SignMatrix(SetOnce):
     (4, 100)
     """
 
-    _set_once = "store", "n_samples", "n_vectors", "seed", "shape", "nbytes"
+    _set_once = frozenset({"store", "n_samples", "n_vectors", "seed", "shape", "nbytes"})
 
     def __init__(
         self,

@@ -218,7 +218,9 @@ class RemoteGuard(SetOnce):
     another team's, a ValueError that a call is too large.
     """
 
-    _set_once = "holdout", "n_samples", "kind", "needs", "allow_reruns", "parameters", "guarantee"
+    _set_once = frozenset(
+        {"holdout", "n_samples", "kind", "needs", "allow_reruns", "parameters", "guarantee"}
+    )
 
     def __init__(
         self,

@@ -200,16 +200,15 @@ def names_that_say_nothing():
     words = {"told", "asked", "kept", "given", "found", "made", "taken"}
     for path, tree in sources().items():
         for node in nodes(tree):
-            bound = {
-                ast.Name: lambda node: isinstance(node.ctx, ast.Store) and node.id,
-                ast.Attribute: lambda node: isinstance(node.ctx, ast.Store) and node.attr,
-                ast.arg: lambda node: node.arg,
-                ast.FunctionDef: lambda node: node.name,
-                ast.ClassDef: lambda node: node.name,
-            }
-            name = bound.get(type(node), lambda node: "")(node) or ""
-            if words & set(name.lower().split("_")):
-                yield f"{path}:{node.lineno} {name}"
+            match node:
+                case (
+                    ast.Name(id=name, ctx=ast.Store())
+                    | ast.Attribute(attr=name, ctx=ast.Store())
+                    | ast.arg(arg=name)
+                    | ast.FunctionDef(name=name)
+                    | ast.ClassDef(name=name)
+                ) if words & set(name.lower().split("_")):
+                    yield f"{path}:{node.lineno} {name}"
 
 
 CHECKS = {
