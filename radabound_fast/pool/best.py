@@ -68,7 +68,7 @@ class Front:
                 parts.append((numbers[may_be], rows[may_be]))
         self.parts = parts
         if self._n_bytes > FRONT_BYTES:
-            means = [moments_of(rows, self._judge.n_units).means for _, rows in parts]
+            means = self._means()
             room = int(np.concatenate(means).size * FRONT_BYTES / self._n_bytes)
             self.capped = float(np.partition(np.concatenate(means), room)[room])
             self.parts = [
@@ -79,13 +79,16 @@ class Front:
 
     def best_rows(self, n: int) -> list[Array]:
         """Rows of about n models with the lowest mean losses, by kinds of rows."""
-        means = [moments_of(rows, self._judge.n_units).means for _, rows in self.parts]
+        means = self._means()
         if not means:
             return []
         lowest = np.sort(np.concatenate(means))[:n]
         return [
             rows[mean <= lowest[-1]][:n] for (_, rows), mean in zip(self.parts, means, strict=True)
         ]
+
+    def _means(self) -> list[NDArray[np.float64]]:
+        return [moments_of(rows, self._judge.n_units).means for _, rows in self.parts]
 
     @property
     def _n_bytes(self) -> int:
